@@ -1,0 +1,82 @@
+package scanner
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/spf13/afero"
+)
+
+// Defaults of Config.
+const (
+	DefaultInterval   = 200 * time.Millisecond
+	DefaultMaxDepth   = 16
+	DefaultMaxEntries = 100_000
+)
+
+// MissingRoot says what becomes of a root that is not there (D8).
+type MissingRoot int
+
+const (
+	// WaitForRoot, the zero value, waits until somebody makes the root.
+	WaitForRoot MissingRoot = iota
+	// CreateRoot makes the root, mode 0755 (on Windows with access for SYSTEM and Administrators only), until it has been seen once.
+	// A root that disappears later is waited for.
+	CreateRoot
+)
+
+// Config says what to scan. It is checked by New and copied.
+type Config struct {
+	// FS is the filesystem that is scanned. nil: the operating system's.
+	FS afero.Fs
+	// Root is the directory to scan, as FS names it. Required. It may be a symbolic link, resolved anew by each scan (D5), and need not exist (D8).
+	Root string
+	// Interval is the pause from the end of one scan to the start of the next (U6). 0: DefaultInterval.
+	Interval time.Duration
+	// MaxDepth is how many levels of directories below the root are read (D4). 0: DefaultMaxDepth; negative: the root alone.
+	MaxDepth int
+	// MaxEntries is how many listed names that are not directories one scan takes (D4); beyond it a directory is partial. 0: DefaultMaxEntries; negative: no limit.
+	MaxEntries int
+	// MissingRoot says what to do while Root does not exist. The zero value waits.
+	MissingRoot MissingRoot
+	// Each is called for every entry a scan reads, from the goroutine of Scan (D9). nil: none.
+	Each func(path string, v Verdict)
+	// Logger gets a Trace line per scan. nil: silence.
+	Logger hclog.Logger
+}
+
+// Check returns every error New would find, joined; each names its field (C1).
+func (c Config) Check() error {
+	var errs []error
+	if c.Root == "" {
+		errs = append(errs, errors.New("scanner: Config.Root is empty: name the directory to scan"))
+	}
+	if c.Interval < 0 {
+		errs = append(errs, fmt.Errorf("scanner: Config.Interval is %v: it must not be negative (0 means %v)", c.Interval, DefaultInterval))
+	}
+	if c.MissingRoot != WaitForRoot && c.MissingRoot != CreateRoot {
+		errs = append(errs, fmt.Errorf("scanner: Config.MissingRoot is %d: use WaitForRoot or CreateRoot", c.MissingRoot))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) withDefaults() Config {
+	if c.FS == nil {
+		c.FS = afero.NewOsFs()
+	}
+	if c.Interval == 0 {
+		c.Interval = DefaultInterval
+	}
+	if c.MaxDepth == 0 {
+		c.MaxDepth = DefaultMaxDepth
+	}
+	if c.MaxEntries == 0 {
+		c.MaxEntries = DefaultMaxEntries
+	}
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	return c
+}
