@@ -1,0 +1,253 @@
+package state
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/plugpoll/plugpoll/scanner"
+)
+
+// The constants of the engine. Each is a promise of the contract, not a knob.
+const (
+	defaultProbes = 64               // R11
+	defaultCalls  = 16               // R11
+	replaceGrace  = 2 * time.Second  // R6: how long a new instance may take to answer before the old one is deregistered
+	askAgain      = 10 * time.Minute // R13
+	stampReset    = 5 * time.Second  // R12: how often stamps alone may reset the backoff
+	repeatLine    = time.Hour        // O1
+	maxMessage    = 1024             // R3, bytes
+)
+
+// Config is what a Core starts with.
+type Config struct {
+	// Roots are the directories whose scans will come.
+	Roots []Root
+	// Probes and Calls are how many dials and how many handler calls run at once. 0: 64 and 16 (R11).
+	Probes, Calls int
+	// DeregisterOnStop has everything deregistered after Stopping (S2).
+	DeregisterOnStop bool
+	// Seed of the jitter. Two Cores with one Seed and the same inputs give the same effects.
+	Seed uint64
+}
+
+// Root is a scanned directory.
+type Root struct {
+	Path string
+	// Filesystem is what View shows of it.
+	Filesystem string
+}
+
+// Core is the state machine. It is not safe for concurrent use.
+type Core struct {
+	cfg     Config
+	now     time.Time
+	random  *rand.Rand
+	roots   []*root
+	sockets map[string]*socket
+	known   map[string]bool // types with a handler
+
+	lastID     EffectID
+	generation uint64
+	flights    map[EffectID]*flight // effects whose result is awaited
+	reserved   map[name]bool        // names with a handler call (R7)
+	waiting    map[name][]*socket   // sockets that want a call for a reserved name
+
+	probes, calls slots
+	timers        timers
+	dirty         []*socket
+	out           []Effect
+
+	unscanned, untried int // what Synced still waits for
+	synced             bool
+	stopping, stopped  bool
+
+	version, viewed uint64
+	view            []SocketView
+}
+
+// New returns a Core that knows nothing yet.
+func New(cfg Config) *Core {
+	if cfg.Probes <= 0 {
+		cfg.Probes = defaultProbes
+	}
+	if cfg.Calls <= 0 {
+		cfg.Calls = defaultCalls
+	}
+	c := &Core{
+		cfg:      cfg,
+		random:   rand.New(rand.NewPCG(cfg.Seed, 0)),
+		sockets:  map[string]*socket{},
+		known:    map[string]bool{},
+		flights:  map[EffectID]*flight{},
+		reserved: map[name]bool{},
+		waiting:  map[name][]*socket{},
+		probes:   slots{size: cfg.Probes, queued: func(s *socket) *ticket { return &s.probeTicket }},
+		calls:    slots{size: cfg.Calls, queued: func(s *socket) *ticket { return &s.callTicket }},
+	}
+	for _, r := range cfg.Roots {
+		c.roots = append(c.roots, &root{Root: r})
+	}
+	c.unscanned = len(c.roots)
+	return c
+}
+
+// Step takes one input at the time now and returns what is to be done, in order. now must not go back.
+func (c *Core) Step(now time.Time, in Input) []Effect {
+	c.now, c.out = now, nil
+	for s := range c.timers.due(now) {
+		c.touch(s)
+	}
+	switch in := in.(type) {
+	case Scanned:
+		c.scanned(in)
+	case HandlerAdded:
+		c.handlerAdded(in)
+	case Asked:
+		c.asked(in)
+	case Called:
+		c.called(in)
+	case Notified:
+		c.notified(in)
+	case Reported:
+		c.reported(in)
+	case RetryAsked:
+		c.retryAsked(in)
+	case Stopping:
+		c.stop()
+	case Tick:
+	}
+	c.settle()
+	return c.out
+}
+
+// Deadline is when Step wants a Tick. Zero: never.
+func (c *Core) Deadline() time.Time {
+	if c.stopping {
+		return time.Time{}
+	}
+	return c.timers.first()
+}
+
+// settle gives every socket that something happened to what it needs now, until nothing is left to give.
+func (c *Core) settle() {
+	for len(c.dirty) > 0 {
+		dirty := c.dirty
+		c.dirty = nil
+		for _, s := range dirty {
+			s.dirty = false
+			c.advance(s)
+		}
+		for s := range c.calls.grant() {
+			c.startCall(s)
+		}
+		for s := range c.probes.grant() {
+			c.startProbe(s)
+		}
+	}
+	if !c.synced && c.unscanned == 0 && c.untried == 0 {
+		c.synced = true
+		c.emit(Debug, Event{Kind: EventSynced})
+		c.do(Synced{})
+	}
+	if c.stopping && !c.stopped && len(c.flights) == 0 && c.calls.idle() {
+		c.stopped = true
+		c.do(Stopped{})
+	}
+}
+
+// touch has s looked at by settle.
+func (c *Core) touch(s *socket) {
+	if s.dirty || s.deleted {
+		return
+	}
+	s.dirty = true
+	c.dirty = append(c.dirty, s)
+}
+
+func (c *Core) do(e Effect) { c.out = append(c.out, e) }
+
+// fly numbers an effect and keeps it until its result comes.
+func (c *Core) fly(s *socket, k kind) *flight {
+	c.lastID++
+	f := &flight{id: c.lastID, kind: k, socket: s, generation: s.generation}
+	c.flights[f.id] = f
+	return f
+}
+
+func (f *flight) op() Op { return Op{ID: f.id, Generation: f.generation, Path: f.socket.path} }
+
+// land takes the effect whose result has come out of the air. nil: the result is of an effect that is no longer awaited.
+func (c *Core) land(id EffectID) *flight {
+	f := c.flights[id]
+	delete(c.flights, id)
+	return f
+}
+
+func (c *Core) close(conn EffectID) {
+	if conn != 0 {
+		c.do(Close{conn})
+	}
+}
+
+// at has the socket looked at when the time has come.
+func (c *Core) at(t time.Time, s *socket) { c.timers.add(t, s) }
+
+func (c *Core) types() []string {
+	return slices.Sorted(maps.Keys(c.known))
+}
+
+func (c *Core) handlerAdded(in HandlerAdded) {
+	c.known[in.Type] = true
+	for _, s := range c.sorted() {
+		if s.refused == unknownType && s.info.Type == in.Type {
+			s.wake(c.now)
+			c.touch(s)
+		}
+	}
+}
+
+func (c *Core) retryAsked(in RetryAsked) {
+	for _, s := range c.sorted() {
+		if in.Path == "" || in.Path == s.path {
+			s.wake(c.now)
+			c.touch(s)
+		}
+	}
+}
+
+func (c *Core) reported(in Reported) {
+	for _, s := range c.sorted() {
+		registering := s.call != nil && s.call.id == in.ID && s.call.kind == register
+		if !registering && (s.registered == nil || s.registered.by != in.ID) {
+			continue
+		}
+		r := in.Report
+		if r.Health == "" {
+			r.Health = HealthUnknown
+		}
+		s.report = &ReportView{Time: c.now, Health: r.Health, Message: scanner.Clean(r.Message, maxMessage), Detail: r.Detail}
+		c.version++
+		e := s.event(EventReport)
+		e.Report = s.report
+		c.emit(Debug, e)
+	}
+}
+
+// stop gives up every probe and cancels handler calls. Calls that run are still waited for: only the shell knows how long.
+func (c *Core) stop() {
+	c.stopping = true
+	for _, s := range c.sorted() {
+		c.dropProbe(s)
+		c.touch(s)
+		if s.call != nil && (s.call.kind != deregister || !c.cfg.DeregisterOnStop) {
+			c.cancelCall(s)
+		}
+	}
+}
+
+// sorted returns the sockets in the order of their paths, so that what a Core does depends on its inputs alone.
+func (c *Core) sorted() []*socket {
+	return slices.SortedFunc(maps.Values(c.sockets), func(a, b *socket) int { return compare(a.path, b.path) })
+}

@@ -1,0 +1,85 @@
+package state
+
+import (
+	"encoding/base64"
+	"time"
+	"unicode/utf8"
+)
+
+// APIVersion stands in every View and Event: fields may be added to it, never renamed or given another meaning (docs/api.md).
+const APIVersion = "v1"
+
+// Level is how loud an event is in the log (O1).
+type Level int
+
+// The levels.
+const (
+	Debug Level = iota
+	Notice
+	Warn
+)
+
+// EventKind is what happened. The texts are part of the JSON interface.
+type EventKind string
+
+// The kinds of Event.
+const (
+	EventView            EventKind = "view"             // the first event of a subscription: View is set
+	EventFound           EventKind = "found"            // a socket appeared
+	EventReplaced        EventKind = "replaced"         // another instance is at its path
+	EventGone            EventKind = "gone"             // it is no longer there
+	EventRegistered      EventKind = "registered"       // the handler has registered it
+	EventAcknowledged    EventKind = "acknowledged"     // the plugin was told so
+	EventNotAcknowledged EventKind = "not_acknowledged" // the plugin could not be told; that alone is tried again (R4)
+	EventFailing         EventKind = "failing"          // a try failed; NextTry says when the next one is
+	EventRejected        EventKind = "rejected"         // not tried again until something changes (R8, R13)
+	EventIgnored         EventKind = "ignored"          // it is not a registration socket (R13)
+	EventDeregistered    EventKind = "deregistered"     // the handler was told that it is gone
+	EventReport          EventKind = "report"           // its handler reports something
+	EventRootFailing     EventKind = "root_failing"     // a root cannot be read as a whole
+	EventRootRecovered   EventKind = "root_recovered"   // it can again
+	EventSynced          EventKind = "synced"           // everything found at start was tried (O3)
+	EventLost            EventKind = "lost"             // a slow reader missed Lost events
+)
+
+// Event is one change, as Events yields it and `run -o json` prints it.
+type Event struct {
+	Version string    `json:"version"`
+	Time    time.Time `json:"time"`
+	Kind    EventKind `json:"kind"`
+	Root    string    `json:"root,omitempty"`
+	Path    string    `json:"path,omitempty"`
+	// PathBase64 is set when Path is not UTF-8, which JSON cannot carry (D10).
+	PathBase64 string      `json:"path_base64,omitempty"`
+	Phase      Phase       `json:"phase,omitempty"`
+	Plugin     *Plugin     `json:"plugin,omitempty"`
+	Error      string      `json:"error,omitempty"`
+	Tries      int         `json:"tries,omitempty"`
+	NextTry    time.Time   `json:"next_try,omitzero"`
+	Report     *ReportView `json:"report,omitempty"`
+	Lost       int         `json:"lost,omitempty"`
+	View       *View       `json:"view,omitempty"`
+}
+
+// base64Unless returns s in base64 if it is not UTF-8, else nothing.
+func base64Unless(s string) string {
+	if utf8.ValidString(s) {
+		return ""
+	}
+	return base64.StdEncoding.EncodeToString([]byte(s))
+}
+
+func (c *Core) emit(level Level, e Event) {
+	e.Version, e.Time = APIVersion, c.now
+	e.PathBase64 = base64Unless(e.Path)
+	c.do(Emit{level, e})
+}
+
+// event describes the socket as it stands.
+func (s *socket) event(k EventKind) Event {
+	v := s.view()
+	return Event{
+		Kind: k, Root: v.Root, Path: v.Path, Phase: s.phaseNow(), Plugin: v.Plugin,
+		Error: v.LastError, Tries: v.Tries, NextTry: v.NextTry,
+	}
+}

@@ -1,0 +1,114 @@
+package state
+
+import (
+	"strings"
+	"time"
+
+	"github.com/plugpoll/plugpoll/scanner"
+)
+
+func compare(a, b string) int { return strings.Compare(a, b) }
+
+// root is what the scans of one directory have shown.
+type root struct {
+	Root
+	last        *scanner.Snapshot
+	scanned     bool
+	ended, good time.Time
+	err         string
+	lines       lines
+}
+
+// scanned takes a snapshot over: what it does not hold is gone (U1–U5 are the scanner's work).
+func (c *Core) scanned(in Scanned) {
+	r := c.root(in.Root)
+	if r == nil || c.stopping {
+		return
+	}
+	first := !r.scanned
+	if first {
+		r.scanned = true
+		c.unscanned--
+	}
+	r.ended = in.Ended
+	c.rootHealth(r, in)
+	if in.Snapshot == nil || in.Snapshot == r.last {
+		return
+	}
+	for _, change := range scanner.Diff(r.last, in.Snapshot) {
+		switch change.Kind {
+		case scanner.Added:
+			c.added(r, change.Entry, first)
+		case scanner.Replaced:
+			c.replaced(change.Entry)
+		case scanner.Removed:
+			c.gone(change.Entry.Path)
+		}
+	}
+	for e := range in.Snapshot.All() {
+		if s := c.sockets[e.Path]; s != nil {
+			s.entry.Stale = e.Stale
+		}
+	}
+	r.last = in.Snapshot
+	c.version++
+}
+
+func (c *Core) root(path string) *root {
+	for _, r := range c.roots {
+		if r.Path == path {
+			return r
+		}
+	}
+	return nil
+}
+
+// rootHealth notes whether the scan was good, and says so once when that changes (O1).
+func (c *Core) rootHealth(r *root, in Scanned) {
+	was := r.err
+	if in.Err == nil {
+		r.err, r.good = "", in.Ended
+		r.lines = lines{}
+		if was != "" {
+			c.emit(Notice, Event{Kind: EventRootRecovered, Root: r.Path, Path: r.Path})
+		}
+		return
+	}
+	r.err = scanner.Clean(in.Err.Error(), maxMessage)
+	level := r.lines.level(c.now, r.err)
+	if level > Debug || was != r.err {
+		c.emit(level, Event{Kind: EventRootFailing, Root: r.Path, Path: r.Path, Error: r.err})
+	}
+}
+
+func (r *root) view(now time.Time) RootView {
+	v := RootView{
+		Path: r.Path, PathBase64: base64Unless(r.Path), Filesystem: r.Filesystem,
+		LastScan: r.ended, LastGoodScan: r.good, Error: r.err, Entries: r.last.Len(),
+	}
+	if !r.good.IsZero() {
+		v.GoodScanAge = now.Sub(r.good).Seconds()
+	}
+	for _, i := range r.last.Ignored() {
+		names := make([]string, len(i.Examples))
+		for n, name := range i.Examples {
+			names[n] = scanner.Quote(name)
+		}
+		v.Ignored = append(v.Ignored, IgnoredView{Dir: scanner.Quote(i.Dir), Reason: i.Reason, Count: i.Count, Examples: names, Detail: i.Detail})
+	}
+	return v
+}
+
+// lines decides which failure deserves a line: the first, a changed cause, and one an hour (O1). Its zero value has said nothing.
+type lines struct {
+	cause string
+	at    time.Time
+}
+
+func (l *lines) level(now time.Time, cause string) Level {
+	if cause == l.cause && now.Sub(l.at) < repeatLine {
+		return Debug
+	}
+	l.cause, l.at = cause, now
+	return Warn
+}
