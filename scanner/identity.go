@@ -27,3 +27,31 @@ type Stamp struct {
 type Identifier interface {
 	Identity() (device, inode uint64, changeTime time.Time)
 }
+
+// stampOf copies the values out of a FileInfo, which may be a live view of the file (I5: MemMapFs's is).
+func stampOf(info fs.FileInfo) Stamp {
+	s := Stamp{ModTime: unixNano(info.ModTime()), Type: info.Mode().Type()}
+	switch sys := info.Sys().(type) {
+	case nil:
+	case Identifier:
+		var changed time.Time
+		s.Device, s.Inode, changed = sys.Identity()
+		s.ChangeTime = unixNano(changed)
+	default:
+		osStamp(sys, &s)
+	}
+	return s
+}
+
+// known reports whether s has more than a type.
+func (s Stamp) known() bool {
+	s.Type = 0
+	return s != Stamp{}
+}
+
+func unixNano(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}

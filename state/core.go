@@ -130,6 +130,9 @@ func (c *Core) Deadline() time.Time {
 	return c.timers.first()
 }
 
+// Knows reports whether there is a socket at path.
+func (c *Core) Knows(path string) bool { return c.sockets[path] != nil }
+
 // settle gives every socket that something happened to what it needs now, until nothing is left to give.
 func (c *Core) settle() {
 	for len(c.dirty) > 0 {

@@ -1,0 +1,70 @@
+# Every target is one command a person would type; `make` alone lists them.
+# All of them need Go; `make test` needs a C compiler as well, because the race detector is written in C.
+
+FUZZTIME ?= 30s
+BENCHTIME ?= 1s
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LINT = go tool -modfile=tools/go.mod golangci-lint
+
+# One setting for all builds shares their cache; only the race detector needs cgo.
+export CGO_ENABLED = 0
+test: export CGO_ENABLED = 1
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/plugpoll
+	go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/plugpoll ./cmd/plugpoll
+
+.PHONY: run
+run: build ## show it: the daemon and a plugin on a fresh directory, until Ctrl-C
+	@sh cmd/demo.sh bin/plugpoll
+
+.PHONY: test
+test: ## run all tests with the race detector
+	go test -race ./...
+
+.PHONY: lint
+lint: ## check the code's style (the first run builds the linter, about two minutes)
+	$(LINT) run ./...
+	$(LINT) fmt --diff
+
+.PHONY: fmt
+fmt: ## format the code
+	$(LINT) fmt
+
+.PHONY: cross
+cross: ## build and vet, tests too, for each system we support
+	@for os in linux windows darwin; do for arch in amd64 arm64; do \
+		echo "$$os/$$arch"; \
+		GOOS=$$os GOARCH=$$arch go build ./... && GOOS=$$os GOARCH=$$arch go vet ./... || exit 1; \
+	done; done
+
+.PHONY: noinotify
+noinotify: ## run the tests of register and cmd where no inotify instance can be had
+	go test -count=1 -exec '$(CURDIR)/.ci/noinotify.sh' ./register/... ./cmd/...
+
+# `go test -fuzz` takes one target of one package at a time.
+.PHONY: fuzz
+fuzz: ## fuzz every target for FUZZTIME (30s)
+	@files=$$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./...) || exit 1; \
+	targets=$$(grep -Eo '^func Fuzz[A-Z0-9_][A-Za-z0-9_]*' /dev/null $$files | sed 's|/[^/]*:func |:|'); \
+	[ -n "$$targets" ] || { echo 'no fuzz target found' >&2; exit 1; }; \
+	for target in $$targets; do \
+		echo "$${target#$(CURDIR)/}"; \
+		go test -run '^$$' -fuzz "^$${target##*:}\$$" -fuzztime $(FUZZTIME) "$${target%:*}" || exit 1; \
+	done
+
+.PHONY: sim
+sim: ## run the seeded simulation of state, without the race detector
+	go test ./state -run TestSimulation -count=1 -v
+
+.PHONY: bench
+bench: ## run the benchmarks
+	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./state ./register ./scanner
+
+.PHONY: clean
+clean: ## remove what the targets above left here
+	rm -rf bin

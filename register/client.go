@@ -1,0 +1,132 @@
+package register
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"syscall"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"github.com/plugpoll/plugpoll/scanner"
+	"github.com/plugpoll/plugpoll/state"
+)
+
+// client speaks the registration protocol. It has no state: connections are the Manager's.
+type client struct{ cfg Config }
+
+// open dials a socket and puts gRPC on the connection (R17).
+func (c client) open(ctx context.Context, e scanner.Entry) (*grpc.ClientConn, error) {
+	dialCtx, cancel := context.WithTimeout(ctx, c.cfg.DialTimeout)
+	defer cancel()
+	raw, err := c.cfg.Dial(dialCtx, e)
+	if err != nil {
+		if ctx.Err() == nil && dialCtx.Err() != nil {
+			err = fmt.Errorf("no connection within %v: %w", c.cfg.DialTimeout, err)
+		}
+		return nil, fmt.Errorf("dial: %w", bare(err))
+	}
+	// The target is a constant, never the path: gRPC parses targets, and file names may hold anything (R14).
+	conn, err := grpc.NewClient("passthrough:///plugin",
+		grpc.WithContextDialer(once(raw)),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithAuthority("localhost"),
+		grpc.WithNoProxy(),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithDisableRetry(),
+		grpc.WithIdleTimeout(0), // the default would close an idle connection after 30 minutes
+	)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("dial: %w", err), raw.Close())
+	}
+	return conn, nil
+}
+
+// ask dials and asks (R1). A connection that comes with an error is good for telling the plugin what is wrong with its answer.
+func (c client) ask(ctx context.Context, e scanner.Entry) (state.Info, *grpc.ClientConn, error) {
+	conn, err := c.open(ctx, e)
+	if err != nil {
+		return state.Info{}, nil, err
+	}
+	infoCtx, cancel := context.WithTimeout(ctx, c.cfg.InfoTimeout)
+	defer cancel()
+	answer, err := registerapi.NewRegistrationClient(conn).GetInfo(infoCtx, &registerapi.InfoRequest{})
+	if err != nil {
+		return state.Info{}, nil, errors.Join(c.rpcError("GetInfo", err, c.cfg.InfoTimeout.String()), conn.Close())
+	}
+	info, err := understand(answer, e.Path, runtime.GOOS)
+	if err != nil {
+		return state.Info{}, conn, Permanent(fmt.Errorf("GetInfo: %w", err))
+	}
+	return info, conn, nil
+}
+
+// understand checks an answer as far as it can be judged without a handler.
+func understand(answer *registerapi.PluginInfo, socket, goos string) (state.Info, error) {
+	endpoint, err := endpointPath(answer.GetEndpoint(), socket, goos)
+	switch {
+	case answer.GetType() == "":
+		return state.Info{}, errors.New("the answer has no plugin type")
+	case answer.GetName() == "":
+		return state.Info{}, errors.New("the answer has no plugin name")
+	case err != nil:
+		return state.Info{}, err
+	}
+	return state.Info{Type: answer.GetType(), Name: answer.GetName(), Endpoint: endpoint, Versions: answer.GetSupportedVersions()}, nil
+}
+
+// notify tells the plugin what became of it (R3, R4).
+func (c client) notify(ctx context.Context, conn *grpc.ClientConn, n state.Notify) error {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.NotifyTimeout)
+	defer cancel()
+	_, err := registerapi.NewRegistrationClient(conn).NotifyRegistrationStatus(ctx,
+		&registerapi.RegistrationStatus{PluginRegistered: n.Registered, Error: n.Message})
+	return c.rpcError("NotifyRegistrationStatus", err, c.cfg.NotifyTimeout.String())
+}
+
+// callError is a failed call, in words that begin with the call and not with "rpc error".
+type callError struct {
+	call string
+	text string
+	err  error
+}
+
+func (e *callError) Error() string { return e.call + ": " + e.text }
+func (e *callError) Unwrap() error { return e.err }
+
+func (c client) rpcError(call string, err error, limit string) error {
+	if err == nil {
+		return nil
+	}
+	s := status.Convert(err)
+	switch s.Code() {
+	case codes.DeadlineExceeded:
+		return &callError{call, "no answer within " + limit, err}
+	case codes.Unimplemented:
+		return &callError{call, "the socket does not offer it (" + s.Message() + ")", err}
+	}
+	return &callError{call, fmt.Sprintf("%s (%v)", s.Message(), s.Code()), err}
+}
+
+// failureOf says what an error means for the next try (R4, R8, R13).
+func failureOf(err error) state.Failure {
+	if err == nil {
+		return state.Transient
+	}
+	if _, ok := errors.AsType[*permanentError](err); ok {
+		return state.Permanent
+	}
+	if e, ok := errors.AsType[*callError](err); ok && status.Code(e.err) == codes.Unimplemented {
+		return state.Unsupported
+	}
+	// A refused connection is never the verdict "not a socket" (D2); these are.
+	if errors.Is(err, syscall.ENOTSOCK) || errors.Is(err, syscall.EPROTOTYPE) {
+		return state.Unsupported
+	}
+	return state.Transient
+}

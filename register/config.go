@@ -1,0 +1,137 @@
+package register
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/spf13/afero"
+
+	"github.com/plugpoll/plugpoll/scanner"
+)
+
+// Defaults of Config (R10, S1).
+const (
+	DefaultDialTimeout    = 10 * time.Second
+	DefaultInfoTimeout    = 10 * time.Second
+	DefaultNotifyTimeout  = 5 * time.Second
+	DefaultHandlerTimeout = 3 * time.Minute
+	DefaultStopTimeout    = 10 * time.Second
+)
+
+// Config says what a Manager watches and how long it waits. It is checked by NewManager and copied.
+type Config struct {
+	// Roots are the directories to scan. At least one; none inside another.
+	Roots []scanner.Config
+	// Dial connects to a socket. nil: the operating system's unix sockets; required if the filesystem of a root is another one.
+	Dial Dialer
+	// DialTimeout bounds connecting. 0: DefaultDialTimeout.
+	DialTimeout time.Duration
+	// InfoTimeout bounds GetInfo. 0: DefaultInfoTimeout.
+	InfoTimeout time.Duration
+	// NotifyTimeout bounds NotifyRegistrationStatus. 0: DefaultNotifyTimeout.
+	NotifyTimeout time.Duration
+	// HandlerTimeout is the deadline of a handler call. 0: DefaultHandlerTimeout; negative: none.
+	HandlerTimeout time.Duration
+	// StopTimeout is how long Run waits for handlers after its context has ended (S1). 0: DefaultStopTimeout.
+	StopTimeout time.Duration
+	// DeregisterOnStop has every plugin deregistered when Run's context ends (S2).
+	DeregisterOnStop bool
+	// Seed of the backoff's jitter. 0: a random one.
+	Seed uint64
+	// Logger gets a line for each change of state (O1). nil: silence.
+	Logger hclog.Logger
+}
+
+// Check returns every error NewManager would find, joined; each names its field (C1).
+func (c Config) Check() error {
+	var errs []error
+	if len(c.Roots) == 0 {
+		errs = append(errs, errors.New("register: Config.Roots is empty: name a directory to scan"))
+	}
+	for i, r := range c.Roots {
+		if err := r.Check(); err != nil {
+			errs = append(errs, fmt.Errorf("register: Config.Roots[%d]: %w", i, err))
+		}
+		if c.Dial == nil && !isOS(r.FS) {
+			errs = append(errs, fmt.Errorf("register: Config.Dial is nil, but Config.Roots[%d].FS is %s: sockets of a filesystem that is not the operating system's need a Dialer of their own",
+				i, r.FS.Name()))
+		}
+		for j, other := range c.Roots[:i] {
+			if r.Root != "" && other.Root != "" && nested(absolute(r), absolute(other), runtime.GOOS) {
+				errs = append(errs, fmt.Errorf("register: Config.Roots[%d] (%s) and Config.Roots[%d] (%s) are the same or inside one another: name the outer one only",
+					j, scanner.Quote(other.Root), i, scanner.Quote(r.Root)))
+			}
+		}
+	}
+	for _, t := range []struct {
+		field string
+		value time.Duration
+	}{
+		{"DialTimeout", c.DialTimeout},
+		{"InfoTimeout", c.InfoTimeout},
+		{"NotifyTimeout", c.NotifyTimeout},
+		{"StopTimeout", c.StopTimeout},
+	} {
+		if t.value < 0 {
+			errs = append(errs, fmt.Errorf("register: Config.%s is %v: it must not be negative (0 means the default)", t.field, t.value))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) withDefaults() Config {
+	for _, t := range []struct {
+		value    *time.Duration
+		standard time.Duration
+	}{
+		{&c.DialTimeout, DefaultDialTimeout},
+		{&c.InfoTimeout, DefaultInfoTimeout},
+		{&c.NotifyTimeout, DefaultNotifyTimeout},
+		{&c.HandlerTimeout, DefaultHandlerTimeout},
+		{&c.StopTimeout, DefaultStopTimeout},
+	} {
+		if *t.value == 0 {
+			*t.value = t.standard
+		}
+	}
+	if c.Dial == nil {
+		c.Dial = dialUnix
+	}
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	return c
+}
+
+func isOS(fs afero.Fs) bool {
+	switch fs.(type) {
+	case nil, *afero.OsFs, afero.OsFs:
+		return true
+	}
+	return false
+}
+
+func absolute(c scanner.Config) string {
+	if isOS(c.FS) {
+		if abs, err := filepath.Abs(c.Root); err == nil {
+			return abs
+		}
+	}
+	return filepath.Clean(c.Root)
+}
+
+// nested reports whether of two clean paths one is the other or holds it. It takes the operating system as data.
+func nested(a, b, goos string) bool {
+	separator := "/"
+	if goos == "windows" {
+		separator = `\`
+		a, b = strings.ToLower(strings.ReplaceAll(a, "/", `\`)), strings.ToLower(strings.ReplaceAll(b, "/", `\`))
+	}
+	a, b = strings.TrimSuffix(a, separator)+separator, strings.TrimSuffix(b, separator)+separator
+	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
+}

@@ -1,0 +1,78 @@
+package register
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/plugpoll/plugpoll/scanner"
+)
+
+// Dialer connects to the socket that a scan found. It is called once for each try and must obey ctx.
+type Dialer func(ctx context.Context, e scanner.Entry) (net.Conn, error)
+
+// busyPause is the time between two connects to a listener whose backlog is full (R10).
+const busyPause = 100 * time.Millisecond
+
+// dialUnix is the Dialer of the operating system's filesystem.
+func dialUnix(ctx context.Context, e scanner.Entry) (net.Conn, error) {
+	address, err := unixAddress(e.Path, runtime.GOOS)
+	if err != nil {
+		return nil, err
+	}
+	var d net.Dialer
+	for {
+		conn, err := d.DialContext(ctx, "unix", address)
+		if !errors.Is(err, syscall.EAGAIN) {
+			return conn, bare(err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("busy: the listener's backlog stayed full (%w)", ctx.Err())
+		case <-time.After(busyPause):
+		}
+	}
+}
+
+// unixAddress is what net takes for a path: a leading @ would be an abstract name, and a path that does not fit the address gives but "invalid argument".
+func unixAddress(path, goos string) (string, error) {
+	limit := 107
+	if goos == "darwin" {
+		limit = 103
+	}
+	if strings.HasPrefix(path, "@") {
+		path = "./" + path
+	}
+	if len(path) > limit {
+		return "", Permanent(fmt.Errorf("path too long for a socket address (%d > %d bytes): use a shorter directory", len(path), limit))
+	}
+	return path, nil
+}
+
+// bare takes the path, which every message names already and which is not quoted there, out of an error of net.
+func bare(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Err
+	}
+	return err
+}
+
+// once returns a dialer for gRPC that gives conn away at its first call and fails afterwards: a dead socket costs one connect for each try,
+// and a server that closes at once cannot cause a storm of dials (R17).
+func once(conn net.Conn) func(context.Context, string) (net.Conn, error) {
+	given := make(chan net.Conn, 1)
+	given <- conn
+	return func(context.Context, string) (net.Conn, error) {
+		select {
+		case c := <-given:
+			return c, nil
+		default:
+			return nil, errors.New("the connection has ended")
+		}
+	}
+}

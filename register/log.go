@@ -1,0 +1,81 @@
+package register
+
+import (
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/plugpoll/plugpoll/scanner"
+	"github.com/plugpoll/plugpoll/state"
+)
+
+// messages are the constant texts of the log, one for each kind of event. The keys are always among path, root, type, name, endpoint, tries, next_try, error,
+// health and message.
+var messages = map[state.EventKind]string{
+	state.EventFound:           "found",
+	state.EventReplaced:        "replaced",
+	state.EventGone:            "gone",
+	state.EventRegistered:      "registered",
+	state.EventAcknowledged:    "acknowledged",
+	state.EventNotAcknowledged: "registered, but the plugin could not be told",
+	state.EventFailing:         "failing, will try again",
+	state.EventRejected:        "rejected",
+	state.EventIgnored:         "ignored: not a registration socket",
+	state.EventDeregistered:    "deregistered",
+	state.EventReport:          "report",
+	state.EventRootFailing:     "directory cannot be read as a whole, what is known stays",
+	state.EventRootRecovered:   "directory can be read again",
+	state.EventSynced:          "everything found at start was tried",
+}
+
+// print writes an event to the log, as loud as the core decided (O1).
+func (l *loop) print(e state.Emit) {
+	level := hclog.Debug
+	switch e.Level {
+	case state.Notice:
+		level = hclog.Info
+	case state.Warn:
+		level = hclog.Warn
+	case state.Debug:
+	}
+	ev := e.Event
+	var args []any
+	add := func(key, value string) {
+		if value != "" {
+			args = append(args, key, shown(value))
+		}
+	}
+	add("path", ev.Path)
+	if p := ev.Plugin; p != nil {
+		add("type", p.Type)
+		add("name", p.Name)
+		if p.Endpoint != ev.Path {
+			add("endpoint", p.Endpoint)
+		}
+	}
+	if ev.Report != nil {
+		add("health", string(ev.Report.Health))
+		add("message", ev.Report.Message)
+	}
+	if ev.Tries > 0 {
+		args = append(args, "tries", ev.Tries)
+	}
+	if !ev.NextTry.IsZero() {
+		args = append(args, "next_try", ev.NextTry.Format("15:04:05.000"))
+	}
+	add("error", ev.Error)
+	l.log.Log(level, messages[ev.Kind], args...)
+}
+
+// shown is the value of a log line for a text that comes from elsewhere. hclog would print a newline in it as a new line, which could forge one (D10).
+func shown(text string) any {
+	if scanner.Quote(text) == text {
+		return text
+	}
+	return hclog.Quote(text)
+}
+
+func shownError(err error) any {
+	if err == nil {
+		return "none"
+	}
+	return shown(scanner.Clean(err.Error(), 1024))
+}

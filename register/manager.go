@@ -1,0 +1,202 @@
+package register
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc"
+
+	"github.com/plugpoll/plugpoll/scanner"
+	"github.com/plugpoll/plugpoll/state"
+)
+
+// Manager keeps the set of registered plugins equal to what is in its directories: scanners, core and worker pool in one. Make one with NewManager.
+// All methods are safe for concurrent use.
+type Manager struct {
+	cfg    Config
+	log    hclog.Logger
+	client client
+	roots  []*watched
+	synced chan struct{}
+	poke   chan struct{} // there is mail
+
+	mu       sync.Mutex // guards what follows; nothing is waited for under it
+	core     *state.Core
+	handlers map[string]Handler
+	mail     []any // inputs and requests for Run, in order
+	conns    map[state.EffectID]*grpc.ClientConn
+	readers  map[*subscription]struct{}
+	running  bool
+	ended    bool
+}
+
+// watched is a root and its next scan. Only Run's goroutine touches it.
+type watched struct {
+	scanner *scanner.Scanner
+	path    string
+	pace    scanner.Pace
+	last    *scanner.Snapshot
+	next    time.Time
+	busy    bool
+	again   bool // somebody asked while a scan was running
+}
+
+// NewManager checks cfg and returns a Manager that has done nothing yet. It touches no filesystem.
+func NewManager(cfg Config) (*Manager, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	m := &Manager{
+		cfg:      cfg,
+		log:      cfg.Logger.Named("register"),
+		client:   client{cfg},
+		synced:   make(chan struct{}),
+		poke:     make(chan struct{}, 1),
+		handlers: map[string]Handler{},
+		conns:    map[state.EffectID]*grpc.ClientConn{},
+		readers:  map[*subscription]struct{}{},
+	}
+	coreCfg := state.Config{DeregisterOnStop: cfg.DeregisterOnStop, Seed: cfg.Seed}
+	if coreCfg.Seed == 0 {
+		coreCfg.Seed = rand.Uint64()
+	}
+	for _, r := range cfg.Roots {
+		s, err := scanner.New(r)
+		if err != nil {
+			return nil, err
+		}
+		name := "OsFs"
+		if r.FS != nil {
+			name = r.FS.Name()
+		}
+		m.roots = append(m.roots, &watched{scanner: s, path: r.Root, pace: scanner.Pace{Interval: r.Interval}})
+		coreCfg.Roots = append(coreCfg.Roots, state.Root{Path: r.Root, Filesystem: name})
+	}
+	m.core = state.New(coreCfg)
+	return m, nil
+}
+
+// AddHandler makes h the handler of a plugin type, before or while Run runs. Sockets that wait for the type are tried at once (R8).
+// An empty type, a nil handler or a second handler for a type is an error.
+func (m *Manager) AddHandler(pluginType string, h Handler) error {
+	switch {
+	case pluginType == "":
+		return errors.New("register: AddHandler: the plugin type is empty")
+	case h == nil:
+		return fmt.Errorf("register: AddHandler: the handler for %q is nil", pluginType)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.handlers[pluginType] != nil {
+		return fmt.Errorf("register: AddHandler: there is a handler for %q already", pluginType)
+	}
+	m.handlers[pluginType] = h
+	m.postLocked(state.HandlerAdded{Type: pluginType})
+	return nil
+}
+
+// Synced returns a channel that closes once every root was scanned and everything those scans found was tried (O3).
+func (m *Manager) Synced() <-chan struct{} { return m.synced }
+
+// View returns what there is to see now (O2): an empty one before Run, the last one after it.
+func (m *Manager) View() state.View {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.core.View(time.Now())
+}
+
+// Retry has the socket at path tried now, whatever its backoff. The empty path means every socket, and every root is scanned now too.
+// An unknown path is an *Error that wraps ErrUnknownPath.
+func (m *Manager) Retry(path string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if path != "" && !m.core.Knows(path) {
+		return &Error{Verb: "retry", Path: path, Err: ErrUnknownPath}
+	}
+	m.postLocked(state.RetryAsked{Path: path})
+	return nil
+}
+
+// post hands something to Run's loop. It never blocks; what comes after Run has ended is dropped, and false returned.
+func (m *Manager) post(mail any) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.postLocked(mail)
+}
+
+func (m *Manager) postLocked(mail any) bool {
+	if m.ended {
+		return false
+	}
+	m.mail = append(m.mail, mail)
+	select {
+	case m.poke <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+func (m *Manager) takeMail() []any {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	mail := m.mail
+	m.mail = nil
+	return mail
+}
+
+// begin marks the one run of a Manager.
+func (m *Manager) begin() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.running || m.ended {
+		return errors.New("register: Run was called twice: make another Manager")
+	}
+	m.running = true
+	return nil
+}
+
+// end closes what is left open and lets the readers of Events go.
+func (m *Manager) end() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.running, m.ended = false, true
+	for id, conn := range m.conns {
+		_ = conn.Close()
+		delete(m.conns, id)
+	}
+	for s := range m.readers {
+		s.finish()
+	}
+}
+
+// keep stores a connection under the number of the effect that opened it. If Run has ended it is closed instead.
+func (m *Manager) keep(id state.EffectID, conn *grpc.ClientConn) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ended {
+		_ = conn.Close()
+		return
+	}
+	m.conns[id] = conn
+}
+
+func (m *Manager) conn(id state.EffectID) *grpc.ClientConn {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.conns[id]
+}
+
+func (m *Manager) drop(id state.EffectID) {
+	m.mu.Lock()
+	conn := m.conns[id]
+	delete(m.conns, id)
+	m.mu.Unlock()
+	if conn != nil {
+		_ = conn.Close()
+	}
+}

@@ -1,0 +1,103 @@
+package scanner
+
+import (
+	"errors"
+	"io/fs"
+)
+
+// class is what an entry is taken for, or what has to be asked to know.
+type class int
+
+const (
+	askLstat class = iota + 1
+	askStat
+	classSocket
+	classMaybe
+	classDirectory
+	classNotSocket
+	classLinkToDirectory
+	classDangling
+	classUnreadable
+	classVanished
+)
+
+// answer is what a filesystem said to Lstat or Stat. The zero value: not asked yet.
+type answer struct {
+	asked bool
+	typ   fs.FileMode
+	err   error
+}
+
+// classify says what to make of a listed entry (D2, D5). listed is its type in the listing, fs.ModeIrregular if the listing does not tell.
+// goos is data, so that the rules of Windows are tested everywhere.
+func classify(goos string, listed fs.FileMode, lstat, stat answer) class {
+	switch {
+	case !lstat.asked:
+		return classifyListed(listed)
+	case lstat.err != nil:
+		switch {
+		case errors.Is(lstat.err, fs.ErrNotExist):
+			return classVanished
+		case refused(goos, lstat.err):
+			return classMaybe
+		}
+		return classUnreadable
+	case lstat.typ&fs.ModeSymlink == 0:
+		return classifyType(lstat.typ, classDirectory)
+	case !stat.asked:
+		return askStat
+	case stat.err == nil:
+		return classifyType(stat.typ, classLinkToDirectory)
+	case errors.Is(stat.err, fs.ErrNotExist):
+		return classDangling
+	case goos == "windows":
+		return classMaybe
+	}
+	return classUnreadable
+}
+
+func classifyListed(typ fs.FileMode) class {
+	switch {
+	case typ.IsDir():
+		return classDirectory
+	case typ&(fs.ModeSocket|fs.ModeSymlink|fs.ModeIrregular) != 0:
+		return askLstat
+	}
+	return classNotSocket
+}
+
+func classifyType(typ fs.FileMode, directory class) class {
+	switch {
+	case typ.IsDir():
+		return directory
+	case typ&fs.ModeSocket != 0:
+		return classSocket
+	case typ&fs.ModeIrregular != 0:
+		return classMaybe
+	}
+	return classNotSocket
+}
+
+// refused tells an entry that is there but may not be looked at from one that cannot be read. On Windows Stat fails with many codes on
+// reparse points that it does not know, and AF_UNIX sockets are such (golang/go#33357).
+func refused(goos string, err error) bool {
+	return goos == "windows" || errors.Is(err, fs.ErrPermission)
+}
+
+func typeWord(typ fs.FileMode) string {
+	switch {
+	case typ.IsDir():
+		return "directory"
+	case typ&fs.ModeSymlink != 0:
+		return "link"
+	case typ&fs.ModeSocket != 0:
+		return "socket"
+	case typ&fs.ModeNamedPipe != 0:
+		return "fifo"
+	case typ&fs.ModeDevice != 0:
+		return "device"
+	case typ&fs.ModeIrregular != 0:
+		return "unknown"
+	}
+	return "file"
+}

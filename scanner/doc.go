@@ -1,0 +1,36 @@
+// Package scanner answers one question: which plugin sockets are in a directory tree right now?
+//
+// It looks, and looks again. There is no notification behind it, so it works wherever a directory can be listed: Windows, FUSE, network
+// filesystems, containers without inotify, and a simulated filesystem in a test.
+//
+// # Use
+//
+// A Scanner belongs to one root. Scan takes one full look and wants the Snapshot of the look before, because what an earlier look has seen
+// decides what this one may conclude:
+//
+//	s, err := scanner.New(scanner.Config{Root: "/var/lib/kubelet/plugins_registry"})
+//	…
+//	next, err := s.Scan(ctx, last)
+//	for _, c := range scanner.Diff(last, next) { … }
+//	last = next
+//
+// Watch does this in a loop, at the pace of Pace, for those who want nothing else from the loop.
+//
+// # Promises
+//
+// A Snapshot is sorted, immutable and holds copies of values (I5). Scan returns the Snapshot it was given, the same pointer, when nothing
+// changed, so an unchanged tree costs its user nothing.
+//
+// Not seen is not the same as gone. A socket leaves the Snapshot only if every directory on the way to it was listed to its end and Lstat
+// confirms that it, or the directory it was in, does not exist or is something else now (U1, U2). Whatever else happens, be it an unreadable
+// directory, half a listing, an errno of any kind, a missing root or a limit that was reached, keeps the entry with Entry.Stale set. A scan
+// therefore returns a Snapshot that may be used together with its error.
+//
+// One bad entry never hides another (U3). Names that start with a dot are not looked at (D3). Files, pipes and devices are counted and
+// never opened (D2). Directories are opened by path on every scan, so what was removed and made again, renamed or mounted over is found (D7).
+//
+// Only net changes between two scans count (D6). Two looks at one path are compared by equality of the identity, never by which is newer,
+// and no file's time is ever compared with a clock (I1).
+//
+// The package starts no goroutine and keeps no package-level state. Two calls of Scan on one Scanner wait for each other (U6).
+package scanner

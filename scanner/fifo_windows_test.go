@@ -1,0 +1,5 @@
+package scanner
+
+import "errors"
+
+func mkfifo(string) error { return errors.ErrUnsupported }

@@ -1,0 +1,115 @@
+package scanner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+const (
+	chunk = 1024
+	// typeUnknown is the type of a name that came without one.
+	typeUnknown = fs.ModeIrregular
+)
+
+type dirent struct {
+	name string
+	typ  fs.FileMode
+}
+
+// list reads the names in dir, sorted bytewise, each once. With an error they are those that could be read, and nothing follows from a name
+// that is not among them (U1). The slice is the scan's buffer, good until the next call.
+func (w *scan) list(ctx context.Context, dir string) ([]dirent, error) {
+	w.names = w.names[:0]
+	typed, err := w.read(ctx, dir, true)
+	if err != nil && typed && ctx.Err() == nil && !errors.As(err, new(limitError)) {
+		// os.File.ReadDir ends at the first entry whose type it cannot find out; names alone need no type (U3, golang/go#27416).
+		_, err = w.read(ctx, dir, false)
+	}
+	slices.SortFunc(w.names, func(a, b dirent) int {
+		// Of two with one name, the one with a type comes first and stays.
+		if c := strings.Compare(a.name, b.name); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.typ&typeUnknown, b.typ&typeUnknown)
+	})
+	w.names = slices.CompactFunc(w.names, func(a, b dirent) bool { return a.name == b.name })
+	if w.cfg.MaxEntries >= 0 {
+		for _, n := range w.names {
+			if !n.typ.IsDir() {
+				w.room--
+			}
+		}
+		w.room = max(w.room, 0)
+	}
+	if err != nil {
+		return w.names, &Error{Op: "list", Path: dir, Err: err}
+	}
+	return w.names, nil
+}
+
+// read appends to w.names what one opened directory lists, and says whether it tried to get types with it.
+func (w *scan) read(ctx context.Context, dir string, types bool) (typed bool, err error) {
+	f, err := w.cfg.FS.Open(dir)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	room := w.room
+	add := func(name string, typ fs.FileMode) bool {
+		if name == "" {
+			return true
+		}
+		if w.cfg.MaxEntries >= 0 && !typ.IsDir() {
+			if room == 0 {
+				return false
+			}
+			room--
+		}
+		w.names = append(w.names, dirent{name, typ})
+		return true
+	}
+	lister, typed := f.(fs.ReadDirFile)
+	typed = typed && types
+	for {
+		if err := ctx.Err(); err != nil {
+			return typed, err
+		}
+		n, full := 0, false
+		if typed {
+			var entries []fs.DirEntry
+			entries, err = lister.ReadDir(chunk)
+			for n < len(entries) && !full {
+				full = !add(entries[n].Name(), entries[n].Type())
+				n++
+			}
+		} else {
+			var names []string
+			names, err = f.Readdirnames(chunk)
+			for n < len(names) && !full {
+				full = !add(names[n], typeUnknown)
+				n++
+			}
+		}
+		switch {
+		case full:
+			return typed, limitError(w.cfg.MaxEntries)
+		case err == io.EOF, err == nil && n == 0: //nolint:errorlint // fs.ReadDirFile promises io.EOF itself
+			return typed, nil
+		case err != nil:
+			return typed, err
+		}
+	}
+}
+
+// limitError says that a scan took all the names it may (D4).
+type limitError int
+
+func (e limitError) Error() string {
+	return fmt.Sprintf("the scan's limit of %d entries is reached: raise Config.MaxEntries", int(e))
+}

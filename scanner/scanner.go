@@ -1,0 +1,119 @@
+package scanner
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/spf13/afero"
+)
+
+// Scanner scans one root. It is made by New and safe for concurrent use.
+type Scanner struct {
+	cfg  Config
+	root string // Config.Root without separators at its end
+	goos string
+
+	// turn holds one token; whoever takes it may scan (U6). It also guards rootSeen. A mutex would neither heed a context nor let a synctest
+	// bubble see that it waits.
+	turn     chan struct{}
+	rootSeen bool
+}
+
+// New returns a Scanner for a Config, or what Config.Check says against it. It does not touch the filesystem.
+func New(c Config) (*Scanner, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	s := &Scanner{cfg: c.withDefaults(), root: trimRoot(c.Root), goos: runtime.GOOS, turn: make(chan struct{}, 1)}
+	s.turn <- struct{}{}
+	return s, nil
+}
+
+// Root returns Config.Root.
+func (s *Scanner) Root() string { return s.cfg.Root }
+
+// Scan takes one full look at the tree. last is the Snapshot of the look before, of a Scanner with the same root; nil is an empty world (D1).
+//
+// It returns last itself if nothing changed: the entries, whether and why they are stale, and what is ignored. The first scan of an empty
+// tree returns an empty Snapshot, not nil.
+//
+// An error does not make the Snapshot useless: it is what could be seen, with what could not be seen carried over from last and marked stale.
+// The error joins at most 20 *Error and the number of the rest. Only when ctx ends first is the Snapshot last and the error ctx.Err().
+//
+// Calls on one Scanner wait for each other. Config.Each must not call Scan.
+func (s *Scanner) Scan(ctx context.Context, last *Snapshot) (*Snapshot, error) {
+	select {
+	case <-ctx.Done():
+		return last, ctx.Err()
+	case <-s.turn:
+	}
+	defer func() { s.turn <- struct{}{} }()
+
+	w := newScan(s, last)
+	if err := w.run(ctx); err != nil {
+		return last, err
+	}
+	next, err := w.snapshot(), w.faults.join()
+	if s.cfg.Logger.IsTrace() {
+		s.cfg.Logger.Trace("scanned", "root", Quote(s.cfg.Root), "took", time.Since(w.start), "entries", next.Len(), "changed", next != last, "errors", w.faults.count())
+	}
+	return next, err
+}
+
+// findRoot makes the root if that is wanted, and says whether it can be read. Only a start makes a root: once it has been seen, one that is
+// missing was removed by somebody, and is waited for (D8).
+func (s *Scanner) findRoot() error {
+	info, err := s.cfg.FS.Stat(s.root)
+	if errors.Is(err, fs.ErrNotExist) && s.cfg.MissingRoot == CreateRoot && !s.rootSeen {
+		if err := s.makeRoot(); err != nil {
+			return &Error{Op: "create", Path: s.cfg.Root, Err: err}
+		}
+		info, err = s.cfg.FS.Stat(s.root)
+	}
+	if err != nil {
+		return &Error{Op: "stat", Path: s.cfg.Root, Err: err}
+	}
+	if !info.IsDir() {
+		return &Error{Op: "list", Path: s.cfg.Root, Err: errNotDirectory}
+	}
+	s.rootSeen = true
+	return nil
+}
+
+func (s *Scanner) makeRoot() error {
+	switch s.cfg.FS.(type) {
+	case *afero.OsFs, afero.OsFs:
+		return mkdirAll(s.root)
+	}
+	return s.cfg.FS.MkdirAll(s.root, 0o755)
+}
+
+// lstat looks at path itself where the filesystem can (real), else at what it leads to.
+func (s *Scanner) lstat(path string) (info fs.FileInfo, real bool, err error) {
+	if l, ok := s.cfg.FS.(afero.Lstater); ok {
+		return l.LstatIfPossible(path)
+	}
+	info, err = s.cfg.FS.Stat(path)
+	return info, false, err
+}
+
+func trimRoot(root string) string {
+	least := len(filepath.VolumeName(root)) + 1
+	for len(root) > least && os.IsPathSeparator(root[len(root)-1]) {
+		root = root[:len(root)-1]
+	}
+	return root
+}
+
+// join is filepath.Join without Clean: what a ".." in the root leads to is for the filesystem to say.
+func join(dir, name string) string {
+	if os.IsPathSeparator(dir[len(dir)-1]) {
+		return dir + name
+	}
+	return dir + string(filepath.Separator) + name
+}
