@@ -1,8 +1,11 @@
 package scanner
 
 import (
+	"cmp"
 	"iter"
+	"slices"
 	"sort"
+	"strings"
 	"time"
 )
 
@@ -43,6 +46,16 @@ type Ignored struct {
 type Snapshot struct {
 	entries []Entry
 	ignored []Ignored
+}
+
+// NewSnapshot returns a snapshot of these entries, for tests and other sources of entries. It copies and sorts them; no path may be there twice.
+func NewSnapshot(entries []Entry, ignored []Ignored) *Snapshot {
+	s := &Snapshot{entries: slices.Clone(entries), ignored: slices.Clone(ignored)}
+	slices.SortFunc(s.entries, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(s.ignored, func(a, b Ignored) int {
+		return cmp.Or(strings.Compare(a.Dir, b.Dir), strings.Compare(string(a.Reason), string(b.Reason)))
+	})
+	return s
 }
 
 // All yields the entries in the order of their paths.

@@ -85,7 +85,7 @@ func (c *Core) asked(in Asked) {
 	switch {
 	case in.Err == nil && !c.known[in.Info.Type]:
 		s.info = &in.Info
-		c.refuse(s, unknownType, fmt.Sprintf("no handler for plugin type %q: %s", in.Info.Type, c.typesText()), conn)
+		c.refuse(s, unknownType, fmt.Sprintf("no handler for plugin type %s: %s", scanner.Quote(in.Info.Type), c.typesText()), conn)
 	case in.Err == nil:
 		s.info = &in.Info
 		s.refused = accepted

@@ -14,7 +14,10 @@ import (
 // is EBUSY.
 func (f *FS) Remove(name string) error {
 	return f.do(OpRemove, name, func() error {
-		at, err := f.taken(name)
+		at, err := f.walk(name, false)
+		if err == nil {
+			err = f.removable(at)
+		}
 		if err == nil && len(at.node.kids) > 0 {
 			err = syscall.ENOTEMPTY
 		}
@@ -87,11 +90,14 @@ func (f *FS) Rename(oldname, newname string) error {
 func (f *FS) rename(oldname, newname string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	from, err := f.taken(oldname)
+	from, err := f.walk(oldname, false)
 	if err != nil {
 		return err
 	}
 	to, err := f.walk(newname, false)
+	if err == nil {
+		err = f.removable(from)
+	}
 	switch {
 	case err != nil:
 		return err

@@ -104,20 +104,17 @@ func (f *FS) vacant(name string) (spot, error) {
 	return at, err
 }
 
-// taken is walk for a name about to be removed or renamed.
-func (f *FS) taken(name string) (spot, error) {
-	at, err := f.walk(name, false)
+// removable says what speaks against taking the name at a spot away.
+func (f *FS) removable(at spot) error {
 	switch {
-	case err != nil:
-		return spot{}, err
 	case at.node == nil:
-		return spot{}, syscall.ENOENT
+		return syscall.ENOENT
 	case at.dir == nil && at.node == f.root.top():
-		return spot{}, syscall.EBUSY
+		return syscall.EBUSY
 	case at.dir == nil:
-		return spot{}, syscall.EINVAL
+		return syscall.EINVAL
 	case at.dir.kids[at.name].node.cover != nil:
-		return spot{}, syscall.EBUSY
+		return syscall.EBUSY
 	}
-	return at, nil
+	return nil
 }
