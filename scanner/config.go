@@ -20,7 +20,7 @@ const (
 type MissingRoot int
 
 const (
-	// WaitForRoot, the zero value, waits until somebody makes the root.
+	// WaitForRoot waits until somebody makes the root. It is the zero value.
 	WaitForRoot MissingRoot = iota
 	// CreateRoot makes the root, mode 0755 (on Windows with access for SYSTEM and Administrators only), until it has been seen once.
 	// A root that disappears later is waited for.

@@ -60,7 +60,7 @@ func (w *scan) ignore(d *directory, n dirent, t *tally, r Reason) {
 func (w *scan) outweighs(i int, f finding) bool {
 	prev := w.last.entries[i]
 	if f.err != nil {
-		return !prev.Maybe || prev.ID.Stamp.known()
+		return !prev.Maybe || prev.ID.known()
 	}
 	typeless := f.id
 	typeless.Type = prev.ID.Type

@@ -59,7 +59,7 @@ func (w *scan) read(ctx context.Context, dir string, types bool) (typed bool, er
 	if err != nil {
 		return false, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // opened for reading: nothing can be lost
 	room := w.room
 	add := func(name string, typ fs.FileMode) bool {
 		if name == "" {

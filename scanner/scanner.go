@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/afero"
@@ -115,5 +116,13 @@ func join(dir, name string) string {
 	if os.IsPathSeparator(dir[len(dir)-1]) {
 		return dir + name
 	}
-	return dir + string(filepath.Separator) + name
+	return dir + separator(runtime.GOOS, dir) + name
+}
+
+// separator is the system's, but on Windows the one the root is written with: it takes both, and a simulated filesystem perhaps only slashes.
+func separator(goos, dir string) string {
+	if goos == "windows" && (strings.Contains(dir, `\`) || !strings.Contains(dir, "/")) {
+		return `\`
+	}
+	return "/"
 }

@@ -34,13 +34,12 @@ var worlds = map[string]func(testing.TB) *world{
 	"os":      osWorld,
 	"typed":   func(t testing.TB) *world { return simWorld(t, simfs.Config{Shuffle: 7}) },
 	"untyped": func(t testing.TB) *world { return simWorld(t, simfs.Config{Shuffle: 7, Entries: simfs.UntypedEntries}) },
-	"names":   func(t testing.TB) *world { return simWorld(t, simfs.Config{Shuffle: 7, Entries: simfs.NoEntries, ReuseInodes: true}) },
+	"names": func(t testing.TB) *world {
+		return simWorld(t, simfs.Config{Shuffle: 7, Entries: simfs.NoEntries, ReuseInodes: true})
+	},
 }
 
 func osWorld(t testing.TB) *world {
-	if runtime.GOOS == "windows" {
-		t.Skip("links and modes of these tests are those of Unix")
-	}
 	// t.TempDir has the test's name in it, which makes it too long for a socket's path.
 	base, err := os.MkdirTemp("", "s") //nolint:usetesting // see above
 	if err != nil {
@@ -63,6 +62,9 @@ func simWorld(t testing.TB, cfg simfs.Config) *world {
 }
 
 func newWorld(t testing.TB, w *world) *world {
+	if runtime.GOOS == "windows" {
+		t.Skip("paths and links of these tests are those of Unix")
+	}
 	w.root = filepath.Join(w.base, "root")
 	w.must(w.fs.Mkdir(w.root, 0o755))
 	return w
@@ -89,7 +91,7 @@ func (w *world) bind(name string) error {
 		return err
 	}
 	l.SetUnlinkOnClose(false)
-	w.t.Cleanup(func() { l.Close() })
+	w.t.Cleanup(func() { _ = l.Close() })
 	return os.Rename(short, w.path(name))
 }
 

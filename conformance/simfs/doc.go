@@ -39,5 +39,5 @@
 // Permissions are shown and never enforced: inject EACCES. There are no hard links, access times, umask or quotas. A
 // FIFO, device or socket cannot be opened (ENXIO). The size of a directory never changes. A connection carries no file
 // descriptors or credentials; its Peer method says what Plugin says. Crash shows the client an end of file, never a
-// reset. Unmounting does not ask whether files are open.
+// reset. Unmounting does not ask whether files are open. A slash behind a name about to be made is ignored.
 package simfs

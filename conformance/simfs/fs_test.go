@@ -54,9 +54,7 @@ func TestTypes(t *testing.T) {
 			t.Errorf("%s: mode %v, want %v", name, got, mode)
 		}
 	}
-	dir, err := node.Open("/")
-	must(t, err)
-	defer dir.Close()
+	dir := openDir(t, node, "/")
 	list, err := dir.(fs.ReadDirFile).ReadDir(-1)
 	must(t, err)
 	for _, e := range list {
@@ -114,7 +112,8 @@ func TestErrors(t *testing.T) {
 		"rename onto directory": {node.Rename("/f", "/d"), syscall.EEXIST},
 		"rename dir onto file":  {node.Rename("/d", "/f"), syscall.ENOTDIR},
 		"rename into itself":    {node.Rename("/d", "/d/sub/d"), syscall.EINVAL},
-		"rename onto itself":    {node.Rename("/d", "/d"), nil},
+		"rename onto itself":    {node.Rename("/f", "/f"), nil},
+		"rename dir to itself":  {node.Rename("/d", "/d"), syscall.EEXIST},
 		"rename to nowhere":     {node.Rename("/f", "/x/f"), syscall.ENOENT},
 		"open missing":          {open("/x", os.O_RDONLY), syscall.ENOENT},
 		"open dir to write":     {open("/d", os.O_RDWR), syscall.EISDIR},
@@ -230,7 +229,7 @@ func TestContent(t *testing.T) {
 	}
 	small := make([]byte, 4)
 	n, err := f.ReadAt(small, 4)
-	if n != 2 || err != io.EOF {
+	if n != 2 || !errors.Is(err, io.EOF) {
 		t.Errorf("ReadAt over the end: %d, %v", n, err)
 	}
 	_, err = f.Seek(-1, io.SeekStart)
@@ -270,15 +269,13 @@ func TestContent(t *testing.T) {
 	}
 	f, err = node.Open("/log")
 	must(t, err)
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	_, err = f.Write(small)
 	wantErr(t, "write to read-only", err, syscall.EBADF)
 	wantErr(t, "truncate read-only", f.Truncate(0), syscall.EBADF)
 	_, err = f.Readdir(-1)
 	wantErr(t, "list a file", err, syscall.ENOTDIR)
-	dir, err := node.Open("/")
-	must(t, err)
-	defer dir.Close()
+	dir := openDir(t, node, "/")
 	_, err = dir.Read(small)
 	wantErr(t, "read a directory", err, syscall.EISDIR)
 }

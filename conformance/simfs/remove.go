@@ -101,16 +101,16 @@ func (f *FS) rename(oldname, newname string) error {
 	switch {
 	case err != nil:
 		return err
+	case to.node != nil && to.node.mode.IsDir() && (to.node != from.node || oldname == newname):
+		return syscall.EEXIST
 	case to.node == from.node:
 		return nil
-	case to.node != nil && to.node.mode.IsDir():
-		return syscall.EEXIST
-	case to.node != nil && from.node.mode.IsDir():
-		return syscall.ENOTDIR
 	case to.dir.device != from.dir.device:
 		return syscall.EXDEV
 	case from.node.mode.IsDir() && within(to.dir, from.node):
 		return syscall.EINVAL
+	case to.node != nil && from.node.mode.IsDir():
+		return syscall.ENOTDIR
 	}
 	if to.node != nil {
 		f.detach(to.dir, to.name)

@@ -221,9 +221,7 @@ func TestMount(t *testing.T) {
 	must(t, node.SymlinkIfPossible("plugins", "/link"))
 	plugin, err := node.Bind("/plugins/a", simfs.Plugin{})
 	must(t, err)
-	dir, err := node.Open("/plugins")
-	must(t, err)
-	defer dir.Close()
+	dir := openDir(t, node, "/plugins")
 	before := keyOf(t, node, "/plugins")
 
 	must(t, node.Mount("/link"))

@@ -1,0 +1,223 @@
+package scanner
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/plugpoll/plugpoll/conformance/simfs"
+)
+
+// FuzzScan plays a history of changes, faults and scans. The same changes, without the faults, happen to a second filesystem, the truth. It holds:
+//   - a scan removes nothing that is there, whatever fails (U1, U2), and tells no identity that nothing had;
+//   - once the faults are cleared, one scan is worth as much as the first one of a new Scanner;
+//   - a Snapshot is sorted, its stale entries were known, and it comes back as it is when nothing changed.
+func FuzzScan(f *testing.F) {
+	f.Add([]byte{0, 0x00, 0x10, 0x20, 0xf0, 0x01, 0x80, 0xf0, 0xe0, 0xf0})
+	f.Add([]byte{1, 0x04, 0x05, 0x06, 0x00, 0x05, 0xf0, 0x84, 0x31, 0x41, 0xf0, 0xf0, 0xe0, 0xf0})
+	f.Add([]byte{2, 0x00, 0x53, 0x01, 0xf0, 0x90, 0xb0, 0x62, 0xf0, 0xa0, 0xf0, 0xe0, 0xf0})
+	f.Add([]byte{3, 0x04, 0x09, 0xf0, 0xd0, 0x44, 0x14, 0xf0, 0xf0, 0xc0, 0xf0})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) == 0 || len(data) > 500 {
+			return
+		}
+		h := newHistory(t, data)
+		for len(h.data) > 0 {
+			h.step()
+		}
+		h.sim.ClearFaults()
+		h.faults, h.hooked = 0, false
+		h.scan()
+	})
+}
+
+var (
+	fuzzNames = []string{"a", "b", ".c", "a-b", "d", "d/a", "d/e", "d/e/a", "d/f", "l", "d/l", "d/e/f", "e", "e/a", "ab", "."}
+	// Not ENOENT for a single entry: a filesystem that omits a name and denies it to Lstat as well cannot be told from one without it.
+	fuzzErrors = []error{syscall.EIO, syscall.EACCES, syscall.ESTALE, syscall.EMFILE}
+)
+
+type history struct {
+	*testing.T
+	data       []byte
+	now        time.Time
+	sim, truth *simfs.FS
+	cfg        Config
+	scanner    *Scanner
+	last       *Snapshot
+	faults     int
+	hooked     bool
+}
+
+func newHistory(t *testing.T, data []byte) *history {
+	h := &history{T: t, data: data[1:], now: time.Unix(1000, 0)}
+	sim := simfs.Config{
+		Now: func() time.Time { return h.now }, Entries: simfs.Entries(data[0] % 3),
+		Shuffle: uint64(data[0] & 4), ReuseInodes: data[0]&8 != 0,
+	}
+	h.sim, h.truth = simfs.New(sim), simfs.New(sim)
+	h.change(func(f *simfs.FS) error { return f.Mkdir("/r", 0o755) })
+	h.cfg = Config{FS: h.sim, Root: "/r"}
+	h.scanner = newScanner(t, h.cfg)
+	return h
+}
+
+func (h *history) next() int {
+	if len(h.data) == 0 {
+		return 0
+	}
+	b := h.data[0]
+	h.data = h.data[1:]
+	return int(b)
+}
+
+// change does the same to both filesystems, at the same time on their clock.
+func (h *history) change(do func(*simfs.FS) error) {
+	h.now = h.now.Add(time.Millisecond)
+	a, b := do(h.sim), do(h.truth)
+	if (a == nil) != (b == nil) {
+		h.Fatalf("the filesystems differ: %v, %v", a, b)
+	}
+}
+
+// step: the high half of a byte is what to do, the low half the name to do it to.
+func (h *history) step() {
+	b := h.next()
+	name := "/r/" + fuzzNames[b&15]
+	switch do := b >> 4; do {
+	case 6, 7, 8, 9, 10, 11:
+		h.fault(do, name)
+	case 12:
+		h.sim.ClearFaults()
+		h.faults, h.hooked = 0, false
+	case 13:
+		if !h.hooked {
+			// One change in the midst of a scan; with more, a socket could move to and fro and be absent wherever the scan looks.
+			op := []simfs.Op{simfs.OpOpen, simfs.OpList, simfs.OpLstat, simfs.OpStat}[h.next()&3]
+			change := h.mutation(h.next())
+			h.sim.Inject(name, op, simfs.Fault{Times: 1, Hook: func() { h.change(change) }})
+			h.hooked = true
+		}
+	case 14, 15:
+		h.scan()
+	default:
+		h.change(h.mutation(b))
+	}
+}
+
+func (h *history) mutation(b int) func(*simfs.FS) error {
+	name := "/r/" + fuzzNames[b&15]
+	switch b >> 4 {
+	case 0:
+		return func(f *simfs.FS) error { return f.Mknod(name, fs.ModeSocket|0o755) }
+	case 1:
+		return func(f *simfs.FS) error { return f.Mkdir(name, 0o755) }
+	case 2:
+		return func(f *simfs.FS) error { return f.RemoveAll(name) }
+	case 3:
+		to := "/r/" + fuzzNames[h.next()&15]
+		return func(f *simfs.FS) error { return f.Rename(name, to) }
+	case 4:
+		target := "/r/" + fuzzNames[h.next()&15]
+		return func(f *simfs.FS) error { return f.SymlinkIfPossible(target, name) }
+	}
+	mode := []fs.FileMode{0, fs.ModeIrregular, fs.ModeNamedPipe, fs.ModeSocket}[h.next()&3]
+	return func(f *simfs.FS) error { return f.Mknod(name, mode|0o644) }
+}
+
+func (h *history) fault(do int, name string) {
+	n := h.next()
+	what := simfs.Fault{Err: fuzzErrors[n&3], Times: n >> 2 & 1, After: n >> 3 & 7}
+	op := simfs.OpEntry
+	switch do {
+	case 6:
+		op = simfs.OpList
+	case 7:
+		op, what.Err = simfs.OpList, io.EOF
+	case 8:
+		op = simfs.OpOpen
+	case 9:
+		op = simfs.OpLstat
+	case 10:
+		op = simfs.OpStat
+	}
+	if n&64 != 0 && (op == simfs.OpList || op == simfs.OpOpen) && !errors.Is(what.Err, io.EOF) {
+		what.Err = syscall.ENOENT
+	}
+	h.sim.Inject(name, op, what)
+	h.faults++
+}
+
+// first is the first scan of a new Scanner.
+func (h *history) first(f *simfs.FS) (*Snapshot, error) {
+	c := h.cfg
+	c.FS = f
+	return newScanner(h, c).Scan(h.Context(), nil)
+}
+
+func (h *history) scan() {
+	before, _ := h.first(h.truth)
+	next, err := h.scanner.Scan(h.Context(), h.last)
+	after, _ := h.first(h.truth)
+	if next == nil {
+		h.Fatal("no Snapshot")
+	}
+	if !slices.IsSortedFunc(next.entries, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) }) {
+		h.Fatalf("not sorted: %q", paths(next))
+	}
+	for _, c := range Diff(h.last, next) {
+		then, was := before.At(c.Entry.Path)
+		now, is := after.At(c.Entry.Path)
+		if c.Kind == Removed {
+			if was && is && then == now {
+				h.Fatalf("%v is there and was removed", c.Entry)
+			}
+			continue
+		}
+		if !c.Entry.Maybe && c.Entry.ID != then.ID && c.Entry.ID != now.ID {
+			h.Fatalf("%v %v is neither %v nor %v", c.Kind, c.Entry, then, now)
+		}
+	}
+	for e := range next.All() {
+		if known, ok := h.last.At(e.Path); e.Stale != nil && (!ok || known.ID != e.ID) {
+			h.Fatalf("%v is stale and was %v", e, known)
+		}
+	}
+	h.last = next
+	if h.faults == 0 && !h.hooked {
+		h.settled(next, err)
+	}
+}
+
+// settled compares with a new Scanner while nothing fails.
+func (h *history) settled(next *Snapshot, err error) {
+	fresh, freshErr := h.first(h.sim)
+	if fmt.Sprint(err) != fmt.Sprint(freshErr) {
+		h.Fatalf("error %v, by a new Scanner %v", err, freshErr)
+	}
+	// What cannot be looked at even now, as a link to itself or a root that is no directory, stays as it was known.
+	entries := slices.DeleteFunc(slices.Clone(next.entries), func(e Entry) bool { return err != nil && e.Stale != nil })
+	for e := range next.All() {
+		if _, ok := fresh.At(e.Path); e.Stale != nil && ok {
+			h.Fatalf("%v is stale, and a new Scanner sees it", e)
+		}
+	}
+	if diff := cmp.Diff(fresh.entries, entries, cmpopts.EquateEmpty()); diff != "" {
+		h.Fatalf("by a new Scanner (-), after this history (+):\n%s", diff)
+	}
+	if diff := cmp.Diff(fresh.ignored, next.ignored, cmpopts.EquateEmpty()); diff != "" {
+		h.Fatalf("ignored by a new Scanner (-), after this history (+):\n%s", diff)
+	}
+	if again, _ := h.scanner.Scan(h.Context(), next); again != next {
+		h.Fatalf("nothing changed, and the Snapshot did: %v", Diff(next, again))
+	}
+}
