@@ -9,6 +9,8 @@ LINT = go tool -modfile=tools/go.mod golangci-lint
 # One setting for all builds shares their cache; only the race detector needs cgo.
 export CGO_ENABLED = 0
 test: export CGO_ENABLED = 1
+# The linter's own cache stays in the clone.
+export GOLANGCI_LINT_CACHE = $(CURDIR)/bin/lint-cache
 
 .PHONY: help
 help: ## list the targets

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"google.golang.org/grpc"
@@ -17,38 +19,45 @@ import (
 	"github.com/plugpoll/plugpoll/state"
 )
 
+// bufferSize is that of a connection's buffers, in bytes.
+const bufferSize = 1 << 10
+
 // client speaks the registration protocol. It has no state: connections are the Manager's.
 type client struct{ cfg Config }
 
 // open dials a socket and puts gRPC on the connection (R17).
-func (c client) open(ctx context.Context, e scanner.Entry) (*grpc.ClientConn, error) {
+func (c client) open(ctx context.Context, e scanner.Entry) (*connection, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, c.cfg.DialTimeout)
 	defer cancel()
 	raw, err := c.cfg.Dial(dialCtx, e)
 	if err != nil {
-		if ctx.Err() == nil && dialCtx.Err() != nil {
+		err = bare(err)
+		if ctx.Err() == nil && (dialCtx.Err() != nil || errors.Is(err, context.DeadlineExceeded)) {
 			err = fmt.Errorf("no connection within %v: %w", c.cfg.DialTimeout, err)
 		}
-		return nil, fmt.Errorf("dial: %w", bare(err))
+		return nil, fmt.Errorf("dial: %w", err)
 	}
 	// The target is a constant, never the path: gRPC parses targets, and file names may hold anything (R14).
 	conn, err := grpc.NewClient("passthrough:///plugin",
-		grpc.WithContextDialer(once(raw)),
+		grpc.WithContextDialer(once(plain{raw})),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithAuthority("localhost"),
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithDisableRetry(),
+		// Each connection is kept and has little to say; gRPC's default is 32 KiB for each direction.
+		grpc.WithReadBufferSize(bufferSize),
+		grpc.WithWriteBufferSize(bufferSize),
 		grpc.WithIdleTimeout(0), // the default would close an idle connection after 30 minutes
 	)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("dial: %w", err), raw.Close())
 	}
-	return conn, nil
+	return &connection{conn, raw}, nil
 }
 
 // ask dials and asks (R1). A connection that comes with an error is good for telling the plugin what is wrong with its answer.
-func (c client) ask(ctx context.Context, e scanner.Entry) (state.Info, *grpc.ClientConn, error) {
+func (c client) ask(ctx context.Context, e scanner.Entry) (state.Info, *connection, error) {
 	conn, err := c.open(ctx, e)
 	if err != nil {
 		return state.Info{}, nil, err
@@ -81,7 +90,7 @@ func understand(answer *registerapi.PluginInfo, socket, goos string) (state.Info
 }
 
 // notify tells the plugin what became of it (R3, R4).
-func (c client) notify(ctx context.Context, conn *grpc.ClientConn, n state.Notify) error {
+func (c client) notify(ctx context.Context, conn *connection, n state.Notify) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.NotifyTimeout)
 	defer cancel()
 	_, err := registerapi.NewRegistrationClient(conn).NotifyRegistrationStatus(ctx,
@@ -110,7 +119,21 @@ func (c client) rpcError(call string, err error, limit string) error {
 	case codes.Unimplemented:
 		return &callError{call, "the socket does not offer it (" + s.Message() + ")", err}
 	}
-	return &callError{call, fmt.Sprintf("%s (%v)", s.Message(), s.Code()), err}
+	return &callError{call, fmt.Sprintf("%s (%v)", cause(s.Message()), s.Code()), err}
+}
+
+// cause unwraps what gRPC says when a connection comes to nothing: connection error: desc = "transport: …".
+func cause(message string) string {
+	quoted, ok := strings.CutPrefix(message, "connection error: desc = ")
+	if !ok {
+		return message
+	}
+	text, err := strconv.Unquote(quoted)
+	if err != nil {
+		return message
+	}
+	text = strings.TrimPrefix(text, "transport: ")
+	return strings.TrimPrefix(text, "Error while dialing: ")
 }
 
 // failureOf says what an error means for the next try (R4, R8, R13).

@@ -26,17 +26,22 @@ func dialUnix(ctx context.Context, e scanner.Entry) (net.Conn, error) {
 		return nil, err
 	}
 	var d net.Dialer
-	for {
-		conn, err := d.DialContext(ctx, "unix", address)
-		if !errors.Is(err, syscall.EAGAIN) {
-			return conn, bare(err)
-		}
+	conn, err := d.DialContext(ctx, "unix", address)
+	if !errors.Is(err, syscall.EAGAIN) {
+		return conn, bare(err)
+	}
+	for errors.Is(err, syscall.EAGAIN) {
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("busy: the listener's backlog stayed full (%w)", ctx.Err())
+			err = ctx.Err()
 		case <-time.After(busyPause):
+			conn, err = d.DialContext(ctx, "unix", address)
 		}
 	}
+	if err != nil {
+		return nil, fmt.Errorf("busy: the listener's backlog was full (%w)", bare(err))
+	}
+	return conn, nil
 }
 
 // unixAddress is what net takes for a path: a leading @ would be an abstract name, and a path that does not fit the address gives but "invalid argument".
@@ -60,19 +65,4 @@ func bare(err error) error {
 		return op.Err
 	}
 	return err
-}
-
-// once returns a dialer for gRPC that gives conn away at its first call and fails afterwards: a dead socket costs one connect for each try,
-// and a server that closes at once cannot cause a storm of dials (R17).
-func once(conn net.Conn) func(context.Context, string) (net.Conn, error) {
-	given := make(chan net.Conn, 1)
-	given <- conn
-	return func(context.Context, string) (net.Conn, error) {
-		select {
-		case c := <-given:
-			return c, nil
-		default:
-			return nil, errors.New("the connection has ended")
-		}
-	}
 }

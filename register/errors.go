@@ -46,5 +46,5 @@ type StuckError struct {
 
 // Error lists the calls.
 func (e *StuckError) Error() string {
-	return fmt.Sprintf("register: stopped, but %d calls did not end: %s", len(e.Calls), strings.Join(e.Calls, "; "))
+	return fmt.Sprintf("register: stopped, but what follows did not end: %s", strings.Join(e.Calls, "; "))
 }

@@ -15,6 +15,7 @@ const backlog = 1024
 // subscription is one reader's place in the stream.
 type subscription struct {
 	mu     sync.Mutex
+	view   *state.Event // the first event, never lost; nil once it was read
 	events []state.Event
 	lost   int
 	closed bool
@@ -27,7 +28,7 @@ func (m *Manager) Events(ctx context.Context) iter.Seq[state.Event] {
 	s := &subscription{poke: make(chan struct{}, 1)}
 	m.mu.Lock()
 	view := m.core.View(time.Now())
-	s.publish(state.Event{Version: state.APIVersion, Time: view.Time, Kind: state.EventView, View: &view})
+	s.view = &state.Event{Version: state.APIVersion, Time: view.Time, Kind: state.EventView, View: &view}
 	if m.ended {
 		s.finish()
 	} else {
@@ -94,6 +95,10 @@ func (s *subscription) signal() {
 func (s *subscription) next() (e state.Event, ok, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.view != nil {
+		e, s.view = *s.view, nil
+		return e, true, true
+	}
 	if s.lost > 0 {
 		e = state.Event{Version: state.APIVersion, Time: s.events[0].Time, Kind: state.EventLost, Lost: s.lost}
 		s.lost = 0

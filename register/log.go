@@ -1,14 +1,15 @@
 package register
 
 import (
+	"strings"
+
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/plugpoll/plugpoll/scanner"
 	"github.com/plugpoll/plugpoll/state"
 )
 
-// messages are the constant texts of the log, one for each kind of event. The keys are always among path, root, type, name, endpoint, tries, next_try, error,
-// health and message.
+// messages are the constant texts of the log, one for each kind of event. doc.go lists the keys.
 var messages = map[state.EventKind]string{
 	state.EventFound:           "found",
 	state.EventReplaced:        "replaced",
@@ -18,7 +19,7 @@ var messages = map[state.EventKind]string{
 	state.EventNotAcknowledged: "registered, but the plugin could not be told",
 	state.EventFailing:         "failing, will try again",
 	state.EventRejected:        "rejected",
-	state.EventIgnored:         "ignored: not a registration socket",
+	state.EventIgnored:         "ignored, it is not a registration socket",
 	state.EventDeregistered:    "deregistered",
 	state.EventReport:          "report",
 	state.EventRootFailing:     "directory cannot be read as a whole, what is known stays",
@@ -51,6 +52,13 @@ func (l *loop) print(e state.Emit) {
 			add("endpoint", p.Endpoint)
 		}
 	}
+	message := messages[ev.Kind]
+	switch {
+	case ev.Kind == state.EventRegistered:
+		add("versions", scanner.Clean(strings.Join(ev.Plugin.Versions, ","), 256))
+	case ev.Kind == state.EventDeregistered && ev.Error != "":
+		message = "deregistered, but its handler failed to let it go"
+	}
 	if ev.Report != nil {
 		add("health", string(ev.Report.Health))
 		add("message", ev.Report.Message)
@@ -62,7 +70,27 @@ func (l *loop) print(e state.Emit) {
 		args = append(args, "next_try", ev.NextTry.Format("15:04:05.000"))
 	}
 	add("error", ev.Error)
-	l.log.Log(level, messages[ev.Kind], args...)
+	l.log.Log(level, message, args...)
+}
+
+// printCall writes the end of a call to a plugin, which nobody but a developer reads.
+func (l *loop) printCall(message, path string, err error, args ...any) {
+	args = append([]any{"path", shown(path)}, args...)
+	if err != nil {
+		args = append(args, "error", shown(scanner.Clean(err.Error(), 1024)))
+	}
+	l.log.Debug(message, args...)
+}
+
+func (l *loop) printTold(n state.Notify, err error) {
+	message, args := "told", []any{"registered", n.Registered}
+	if err != nil {
+		message = "could not be told"
+	}
+	if n.Message != "" {
+		args = append(args, "message", shown(n.Message))
+	}
+	l.printCall(message, n.Path, err, args...)
 }
 
 // shown is the value of a log line for a text that comes from elsewhere. hclog would print a newline in it as a new line, which could forge one (D10).
@@ -71,11 +99,4 @@ func shown(text string) any {
 		return text
 	}
 	return hclog.Quote(text)
-}
-
-func shownError(err error) any {
-	if err == nil {
-		return "none"
-	}
-	return shown(scanner.Clean(err.Error(), 1024))
 }

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"google.golang.org/grpc"
-
 	"github.com/plugpoll/plugpoll/scanner"
 	"github.com/plugpoll/plugpoll/state"
 )
@@ -28,7 +26,7 @@ type Manager struct {
 	core     *state.Core
 	handlers map[string]Handler
 	mail     []any // inputs and requests for Run, in order
-	conns    map[state.EffectID]*grpc.ClientConn
+	conns    map[state.EffectID]*connection
 	readers  map[*subscription]struct{}
 	running  bool
 	ended    bool
@@ -58,7 +56,7 @@ func NewManager(cfg Config) (*Manager, error) {
 		synced:   make(chan struct{}),
 		poke:     make(chan struct{}, 1),
 		handlers: map[string]Handler{},
-		conns:    map[state.EffectID]*grpc.ClientConn{},
+		conns:    map[state.EffectID]*connection{},
 		readers:  map[*subscription]struct{}{},
 	}
 	coreCfg := state.Config{DeregisterOnStop: cfg.DeregisterOnStop, Seed: cfg.Seed}
@@ -175,7 +173,7 @@ func (m *Manager) end() {
 }
 
 // keep stores a connection under the number of the effect that opened it. If Run has ended it is closed instead.
-func (m *Manager) keep(id state.EffectID, conn *grpc.ClientConn) {
+func (m *Manager) keep(id state.EffectID, conn *connection) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ended {
@@ -185,7 +183,7 @@ func (m *Manager) keep(id state.EffectID, conn *grpc.ClientConn) {
 	m.conns[id] = conn
 }
 
-func (m *Manager) conn(id state.EffectID) *grpc.ClientConn {
+func (m *Manager) conn(id state.EffectID) *connection {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.conns[id]

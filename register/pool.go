@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"google.golang.org/grpc"
-
 	"github.com/plugpoll/plugpoll/scanner"
 	"github.com/plugpoll/plugpoll/state"
 )
@@ -93,13 +91,13 @@ func (l *loop) ask(ctx context.Context, e state.Ask) state.Input {
 	if conn != nil {
 		l.keep(e.ID, conn)
 	}
-	l.log.Debug("asked", "path", shown(e.Path), "took", time.Since(started), "error", shownError(err))
+	l.printCall("asked", e.Path, err, "took", time.Since(started).Round(time.Millisecond))
 	return state.Asked{ID: e.ID, Info: info, Connected: conn != nil, Err: err, Failure: failureOf(err)}
 }
 
 // notify uses the connection it is given, or opens one, which then takes the other's place.
 func (l *loop) notify(ctx context.Context, n state.Notify) state.Input {
-	var opened *grpc.ClientConn
+	var opened *connection
 	conn := l.conn(n.Conn)
 	if conn == nil {
 		var err error
@@ -118,6 +116,6 @@ func (l *loop) notify(ctx context.Context, n state.Notify) state.Input {
 			l.keep(n.ID, opened)
 		}
 	}
-	l.log.Debug("told", "path", shown(n.Path), "registered", n.Registered, "message", shown(n.Message), "error", shownError(err))
+	l.printTold(n, err)
 	return state.Notified{ID: n.ID, Connected: opened != nil, Err: err, Failure: failure}
 }

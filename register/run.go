@@ -179,7 +179,7 @@ func (l *loop) wakeAt() time.Time {
 func (l *loop) stop() {
 	now := time.Now()
 	l.stopping = true
-	l.scansBy, l.callsBy = now.Add(scanStopTimeout), now.Add(l.cfg.StopTimeout)
+	l.scansBy, l.callsBy = now.Add(min(scanStopTimeout, l.cfg.StopTimeout)), now.Add(l.cfg.StopTimeout)
 	l.step(state.Stopping{})
 }
 
@@ -190,10 +190,11 @@ func (l *loop) finished(now time.Time) bool {
 	return l.stopped && len(l.running) == 0 && (l.scans == 0 || !now.Before(l.scansBy))
 }
 
-// left lists what is left behind.
+// left lists what is left behind, and ends its contexts: a Deregister's is not Run's own.
 func (l *loop) left() error {
 	var stuck []string
 	for _, w := range l.running {
+		w.cancel()
 		stuck = append(stuck, w.what)
 	}
 	for _, r := range l.roots {

@@ -1,6 +1,10 @@
 package state
 
-import "github.com/plugpoll/plugpoll/scanner"
+import (
+	"time"
+
+	"github.com/plugpoll/plugpoll/scanner"
+)
 
 // wantsCall says which handler call the socket needs now, and for which name. Deregister comes before Validate: the kubelet's own CSI handler refuses
 // a name that is still registered (R6).
@@ -27,7 +31,7 @@ func (s *socket) superseded(c *Core) bool {
 	if s.current() {
 		return false
 	}
-	return s.answer != nil || s.refused != accepted || !c.now.Before(s.found.Add(replaceGrace))
+	return s.answer != nil || s.refused != accepted || !c.now.Before(s.registered.makeWay)
 }
 
 // startCall uses a free place, if the socket still has a need for it and its name is free.
@@ -113,6 +117,7 @@ func (c *Core) called(in Called) {
 				return
 			}
 		} else {
+			s.report = nil
 			c.refusedByHandler(s, f, in, "register")
 		}
 	}
@@ -138,7 +143,7 @@ func (c *Core) deregistered(s *socket, f *flight, in Called) {
 	s.registered, s.report = nil, nil
 	c.close(h.conn)
 	e := s.event(EventDeregistered)
-	e.Plugin = f.subject.plugin()
+	e.Plugin, e.Error, e.Tries, e.NextTry = f.subject.plugin(), "", 0, time.Time{} // not those of an instance that came after
 	level := Notice
 	if in.Err != nil {
 		level = Warn
@@ -156,7 +161,7 @@ func (c *Core) registeredNow(s *socket, f *flight) {
 	h.conn, s.answer = s.answer.conn, nil
 	s.tries, s.err, s.refused = 0, "", accepted
 	s.delays.reset()
-	s.lines = lines{}
+	s.lines = nil
 	c.tried(s)
 	c.emit(Notice, s.event(EventRegistered))
 }

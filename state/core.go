@@ -17,6 +17,7 @@ const (
 	askAgain      = 10 * time.Minute // R13
 	stampReset    = 5 * time.Second  // R12: how often stamps alone may reset the backoff
 	repeatLine    = time.Hour        // O1
+	maxLines      = 8                // O1: in repeatLine, about one socket or root
 	maxMessage    = 1024             // R3, bytes
 )
 
@@ -156,7 +157,26 @@ func (c *Core) settle() {
 	}
 	if c.stopping && !c.stopped && len(c.flights) == 0 && c.calls.idle() {
 		c.stopped = true
+		c.hangUp()
 		c.do(Stopped{})
+	}
+}
+
+// hangUp closes what is still open at the end.
+func (c *Core) hangUp() {
+	for _, s := range c.sorted() {
+		if s.answer != nil {
+			c.close(s.answer.conn)
+			s.answer.conn = 0
+		}
+		if s.telling != nil {
+			c.close(s.telling.conn)
+			s.telling.conn = 0
+		}
+		if s.registered != nil {
+			c.close(s.registered.conn)
+			s.registered.conn = 0
+		}
 	}
 }
 
@@ -198,13 +218,16 @@ func (c *Core) close(conn EffectID) {
 func (c *Core) at(t time.Time, s *socket) { c.timers.add(t, s) }
 
 func (c *Core) types() []string {
-	return slices.Sorted(maps.Keys(c.known))
+	types := slices.AppendSeq([]string{}, maps.Keys(c.known)) // never nil: JSON has []
+	slices.Sort(types)
+	return types
 }
 
 func (c *Core) handlerAdded(in HandlerAdded) {
 	c.known[in.Type] = true
 	for _, s := range c.sorted() {
-		if s.refused == unknownType && s.info.Type == in.Type {
+		// An instance that only changed its stamps has not said its type anew.
+		if s.refused == unknownType && (s.info == nil || s.info.Type == in.Type) {
 			s.wake(c.now)
 			c.touch(s)
 		}

@@ -55,7 +55,7 @@ type (
 	}
 	// Synced: every root was scanned and everything found then was tried (O3). Comes once.
 	Synced struct{}
-	// Stopped: after Stopping, no handler call is running or wanted any more. Comes once.
+	// Stopped: after Stopping, no handler call is running or wanted any more, and every connection was closed. Comes once.
 	Stopped struct{}
 )
 

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -68,7 +69,7 @@ func (c *Core) rootHealth(r *root, in Scanned) {
 	was := r.err
 	if in.Err == nil {
 		r.err, r.good = "", in.Ended
-		r.lines = lines{}
+		r.lines = nil
 		if was != "" {
 			c.emit(Notice, Event{Kind: EventRootRecovered, Root: r.Path, Path: r.Path})
 		}
@@ -99,16 +100,20 @@ func (r *root) view(now time.Time) RootView {
 	return v
 }
 
-// lines decides which failure deserves a line: the first, a changed cause, and one an hour (O1). Its zero value has said nothing.
-type lines struct {
+// lines decides which failure deserves a line: the first, and each changed cause, once an hour (O1). Causes that take turns, or never are the same twice,
+// do not make it a line for each try. Its zero value has said nothing.
+type lines []line
+
+type line struct {
 	cause string
 	at    time.Time
 }
 
 func (l *lines) level(now time.Time, cause string) Level {
-	if cause == l.cause && now.Sub(l.at) < repeatLine {
+	*l = slices.DeleteFunc(*l, func(said line) bool { return now.Sub(said.at) >= repeatLine })
+	if len(*l) == maxLines || slices.ContainsFunc(*l, func(said line) bool { return said.cause == cause }) {
 		return Debug
 	}
-	l.cause, l.at = cause, now
+	*l = append(*l, line{cause, now})
 	return Warn
 }

@@ -102,6 +102,7 @@ type held struct {
 	ackNext    time.Time
 	ackDelays  delays
 	lines      lines
+	makeWay    time.Time // R6: no longer than this for another instance's answer; zero: there is no other
 }
 
 // current reports whether the instance that is there is the one that is registered.
@@ -157,14 +158,15 @@ func (c *Core) replaced(e scanner.Entry) {
 		c.at(s.nextTry, s)
 	default: // being touched in a loop does not defeat the backoff (R12)
 	}
-	if s.registered != nil {
-		c.at(s.found.Add(replaceGrace), s)
-	}
 	c.emit(Debug, s.event(EventReplaced))
 }
 
 // instance makes e the one that should be registered.
 func (c *Core) instance(s *socket, e scanner.Entry) {
+	if h := s.registered; h != nil && h.makeWay.IsZero() {
+		h.makeWay = c.now.Add(replaceGrace)
+		c.at(h.makeWay, s)
+	}
 	c.generation++
 	s.generation, s.entry, s.gone, s.found, s.info = c.generation, e, false, c.now, nil
 	c.touch(s)
@@ -283,12 +285,15 @@ func (s *socket) view() SocketView {
 	case s.info != nil:
 		v.Plugin = s.info.plugin()
 	}
-	waits := s.probe == nil && s.answer == nil && s.call == nil
-	switch {
-	case s.current() && h.ack == AckNo:
-		v.Tries, v.LastError, v.NextTry = h.ackTries, h.ackErr, h.ackNext
-	case !s.current() && !s.gone && waits && s.tries > 0 && !s.never:
-		v.NextTry = s.nextTry
+	switch s.phaseNow() {
+	case Registered:
+		if h.ack == AckNo {
+			v.Tries, v.LastError, v.NextTry = h.ackTries, h.ackErr, h.ackNext
+		}
+	case Backoff, Rejected, NotPlugin:
+		if !s.never {
+			v.NextTry = s.nextTry
+		}
 	}
 	return v
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/plugpoll/plugpoll/register/csi"
 	"github.com/plugpoll/plugpoll/register/deviceplugin"
 	"github.com/plugpoll/plugpoll/register/dra"
+	"github.com/plugpoll/plugpoll/scanner"
 	"github.com/plugpoll/plugpoll/state"
 )
 
@@ -37,7 +38,7 @@ func (Handler) Validate(_ context.Context, r state.Registration) error {
 
 // Register accepts. It reports that the plugin's own API was not looked at.
 func (Handler) Register(_ context.Context, r state.Registration, report func(state.Report)) error {
-	report(state.Report{Health: state.HealthUnknown, Message: fmt.Sprintf("recorded; the plugin's own API at %s was not called", r.Endpoint)})
+	report(state.Report{Health: state.HealthUnknown, Message: fmt.Sprintf("recorded; the plugin's own API at %s was not called", scanner.Quote(r.Endpoint))})
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package plugpoll_test
+package state_test
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 
 // TestAPIDocument keeps docs/api.md complete: every JSON field of View and Event stands in it.
 func TestAPIDocument(t *testing.T) {
-	text, err := os.ReadFile("docs/api.md")
+	text, err := os.ReadFile("../docs/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,5 @@
+package main
+
+import "os/exec"
+
+func become(*exec.Cmd, uint32) {}

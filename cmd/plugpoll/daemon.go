@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/plugpoll/plugpoll/register"
+	"github.com/plugpoll/plugpoll/register/record"
+)
+
+// lastEvents is how long a reader of the events may take for the last ones when the daemon has stopped.
+const lastEvents = time.Second
+
+// daemon is what run runs: a Manager with its log, its events and its signals.
+type daemon struct {
+	cfg     register.Config
+	manager *register.Manager
+	log     hclog.Logger
+	events  io.Writer // nil: not printed
+}
+
+func newDaemon(cfg register.Config, log hclog.Logger) (*daemon, error) {
+	m, err := register.NewManager(cfg)
+	if err != nil {
+		return nil, flagErrors(err)
+	}
+	for _, t := range record.Types {
+		if err := m.AddHandler(t, record.Handler{}); err != nil {
+			return nil, err
+		}
+	}
+	return &daemon{cfg: cfg, manager: m, log: log}, nil
+}
+
+// run works until a signal or ctx ends it.
+func (d *daemon) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// A log that nobody reads any more is no reason to stop; events that nobody reads are, and say so.
+	signal.Ignore(syscall.SIGPIPE)
+	defer d.handleSignals(cancel)()
+	d.started()
+	printed := d.printEvents(cancel)
+	err := d.manager.Run(ctx)
+	select {
+	case printErr := <-printed:
+		err = errors.Join(printErr, err)
+	case <-time.After(lastEvents):
+		err = errors.Join(errors.New("standard output: nobody reads the last events"), err)
+	}
+	if err == nil {
+		d.log.Info("stopped")
+	}
+	return err
+}
+
+func (d *daemon) started() {
+	var dirs []string
+	for _, r := range d.cfg.Roots {
+		dirs = append(dirs, r.Root)
+	}
+	plugins := "they stay registered on stop"
+	if d.cfg.DeregisterOnStop {
+		plugins = "they are deregistered on stop"
+	}
+	d.log.Info("started, registering plugins as their sockets appear", "version", readBuild().Plugpoll, "dirs", listed(dirs),
+		"interval", d.cfg.Roots[0].Interval, "types", strings.Join(record.Types[:], ","), "plugins", plugins)
+}
+
+// printEvents prints events until Run ends, and then sends nil or what went wrong. It stops the daemon if they cannot be printed.
+func (d *daemon) printEvents(cancel context.CancelFunc) <-chan error {
+	result := make(chan error, 1)
+	if d.events == nil {
+		result <- nil
+		return result
+	}
+	// The subscription starts here and ends with Run, so that neither the first view nor the last event is missed.
+	events := d.manager.Events(context.Background())
+	go func() {
+		for e := range events {
+			if err := printJSON(d.events, e); err != nil {
+				cancel()
+				result <- fmt.Errorf("standard output: %w", err)
+				return
+			}
+		}
+		result <- nil
+	}()
+	return result
+}
+
+// handleSignals has SIGINT and SIGTERM stop the daemon and SIGHUP look and retry. The function it returns ends that.
+func (d *daemon) handleSignals(cancel context.CancelFunc) (end func()) {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, append(stopSignals(), syscall.SIGHUP)...) // Windows never sends SIGHUP
+	go func() {
+		stopping := false
+		for s := range signals {
+			switch {
+			case s == syscall.SIGHUP:
+				d.log.Info("SIGHUP: looking at everything and retrying it now")
+				if err := d.manager.Retry(""); err != nil {
+					d.log.Warn("retry", "error", shown(err.Error()))
+				}
+			case stopping:
+				fmt.Fprintf(os.Stderr, "plugpoll: %s again: ended at once, running calls were not waited for\n", signalName(s))
+				os.Exit(exitStuck)
+			default:
+				stopping = true
+				d.log.Info("stopping; a second signal ends it at once", "signal", signalName(s))
+				cancel()
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(signals)
+	}
+}
+
+// stopSignals are those that end a command. A shell that starts it in the background has SIGINT ignored, and means it.
+func stopSignals() []os.Signal {
+	if signal.Ignored(os.Interrupt) {
+		return []os.Signal{syscall.SIGTERM}
+	}
+	return []os.Signal{os.Interrupt, syscall.SIGTERM}
+}
+
+func signalName(s os.Signal) string {
+	switch s {
+	case os.Interrupt:
+		return "SIGINT"
+	case syscall.SIGTERM:
+		return "SIGTERM"
+	}
+	return s.String()
+}

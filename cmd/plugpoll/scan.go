@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/plugpoll/plugpoll/scanner"
+	"github.com/plugpoll/plugpoll/state"
+)
+
+const scanHelp = `Look at a directory once and say of every entry what the daemon makes of it. Nothing is dialled.
+
+With -o json each entry is one line; the last line has the totals. The exit code is 1 if the directory could
+not be read as a whole; what was readable is printed still.`
+
+func newScan() *cobra.Command {
+	var depth, entries int
+	cmd := &cobra.Command{
+		Use:     "scan DIR",
+		Short:   "Look at a directory once, every entry with its verdict",
+		Long:    scanHelp,
+		Example: "  plugpoll scan /var/lib/kubelet/plugins_registry\n  plugpoll scan -o json /run/plugins",
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return usagef("DIR is missing: name the directory to look at (plugpoll scan DIR)")
+			case len(args) > 1:
+				return usagef("unexpected argument %q: scan takes one directory", args[1])
+			case args[0] == "":
+				return usagef("DIR is empty: name the directory to look at")
+			}
+			return nil
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+	}
+	output := addOutput(cmd, "how to print the entries")
+	addLimits(cmd, &depth, &entries)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, end := signal.NotifyContext(cmd.Context(), stopSignals()...)
+		defer end()
+		l := &listing{w: cmd.OutOrStdout(), json: output.value == "json", total: total{Version: state.APIVersion, Kind: "total", Path: args[0], PathBase64: base64Unless(args[0])}}
+		return l.scan(ctx, scanner.Config{Root: args[0], MaxDepth: depth, MaxEntries: entries, Each: l.each})
+	}
+	return cmd
+}
+
+// entry is one line of scan -o json.
+type entry struct {
+	Version    string            `json:"version"`
+	Kind       string            `json:"kind"` // "entry"
+	Path       string            `json:"path"`
+	PathBase64 string            `json:"path_base64,omitempty"`
+	Verdict    string            `json:"verdict"` // socket, maybe, directory, ignored, unreadable
+	Type       string            `json:"type"`
+	Reason     scanner.Reason    `json:"reason,omitempty"`
+	Error      string            `json:"error,omitempty"`
+	Identity   *scanner.Identity `json:"identity,omitempty"`
+}
+
+// total is the last line of scan -o json.
+type total struct {
+	Version     string   `json:"version"`
+	Kind        string   `json:"kind"` // "total"
+	Path        string   `json:"path"`
+	PathBase64  string   `json:"path_base64,omitempty"`
+	Sockets     int      `json:"sockets"`
+	Maybe       int      `json:"maybe"`
+	Directories int      `json:"directories"`
+	Ignored     int      `json:"ignored"`
+	Unreadable  int      `json:"unreadable"`
+	Errors      []string `json:"errors,omitempty"`
+}
+
+// listing prints a scan while it runs.
+type listing struct {
+	w     io.Writer
+	json  bool
+	total total
+	err   error // of the first write that failed
+}
+
+const row = "%-10s  %-9s  %s"
+
+func (l *listing) scan(ctx context.Context, cfg scanner.Config) error {
+	s, err := scanner.New(cfg)
+	if err != nil {
+		return flagErrors(err)
+	}
+	if !l.json {
+		l.print(row+"\n", "VERDICT", "TYPE", "PATH")
+	}
+	_, err = s.Scan(ctx, nil)
+	var errs []error
+	for _, e := range flatten(err) {
+		// The scanner speaks of its field where this command has a flag.
+		if text, ok := strings.CutSuffix(e.Error(), "Config.MaxEntries"); ok {
+			e = errors.New(text + "--max-entries")
+		}
+		errs = append(errs, e)
+		l.total.Errors = append(l.total.Errors, scanner.Clean(e.Error(), maxComplaint))
+	}
+	if t := l.total; l.json {
+		l.encode(t)
+	} else {
+		l.print("%d sockets, %d maybe, %d directories, %d ignored, %d unreadable in %s\n",
+			t.Sockets, t.Maybe, t.Directories, t.Ignored, t.Unreadable, scanner.Quote(t.Path))
+	}
+	if l.err != nil {
+		return fmt.Errorf("standard output: %w", l.err)
+	}
+	return errors.Join(errs...)
+}
+
+// each takes one entry: it is printed at once, so that a directory that hangs does not hide what was seen before.
+func (l *listing) each(path string, v scanner.Verdict) {
+	e := entry{Version: state.APIVersion, Kind: "entry", Path: path, PathBase64: base64Unless(path), Type: v.Type, Reason: v.Reason}
+	switch v.Outcome {
+	case scanner.IsSocket:
+		e.Verdict, e.Identity = "socket", &v.Entry.ID
+		l.total.Sockets++
+	case scanner.MaybeSocket:
+		e.Verdict, e.Identity = "maybe", &v.Entry.ID
+		l.total.Maybe++
+	case scanner.IsDirectory:
+		e.Verdict = "directory"
+		l.total.Directories++
+	case scanner.IsIgnored:
+		e.Verdict = "ignored"
+		l.total.Ignored++
+	case scanner.IsUnreadable:
+		e.Verdict = "unreadable"
+		l.total.Unreadable++
+	}
+	if v.Err != nil {
+		e.Error = scanner.Clean(v.Err.Error(), maxComplaint)
+	}
+	if l.json {
+		l.encode(e)
+		return
+	}
+	why := ""
+	for _, w := range []string{string(e.Reason), e.Error} {
+		if w != "" {
+			why += "  (" + w + ")"
+		}
+	}
+	l.print(row+"%s\n", e.Verdict, e.Type, scanner.Quote(path), why)
+}
+
+func (l *listing) print(format string, args ...any) {
+	if _, err := fmt.Fprintf(l.w, format, args...); l.err == nil {
+		l.err = err
+	}
+}
+
+func (l *listing) encode(v any) {
+	if err := printJSON(l.w, v); l.err == nil {
+		l.err = err
+	}
+}
