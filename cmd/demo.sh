@@ -6,6 +6,10 @@ set -eu
 
 plugpoll=${1:?usage: demo.sh PLUGPOLL}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/plugpoll.XXXXXX")
+if [ ${#dir} -gt 80 ]; then # the address of a socket in it would be too long
+	rmdir "$dir"
+	dir=$(mktemp -d /tmp/plugpoll.XXXXXX)
+fi
 daemon='' plugin=''
 
 # The shell starts what runs in the background with SIGINT ignored, so both are told to end by SIGTERM.
@@ -20,20 +24,28 @@ finish() {
 trap finish EXIT
 trap 'exit 0' INT TERM HUP
 
+# word prints a path as one word for a shell.
+word() {
+	case $1 in
+	*[!A-Za-z0-9/._+-]*) printf "'%s'" "$(printf %s "$1" | sed "s/'/'\\\\''/g")" ;;
+	*) printf %s "$1" ;;
+	esac
+}
+
 cat <<END
-The daemon watches $dir
+The daemon watches $dir, and a plugin starts there.
 
 In another terminal, from this folder:
-  add a plugin     $plugpoll plugin --socket $dir/second.sock --type CSIPlugin --name second.example.com --version 1.0.0
-  remove it        Ctrl-C there, or rm $dir/second.sock
-  look yourself    $plugpoll scan $dir
+  add a plugin     $(word "$plugpoll") plugin --socket $(word "$dir/second.sock") --name second.example.com
+  remove it        Ctrl-C there, or rm $(word "$dir/second.sock")
+  look yourself    $(word "$plugpoll") scan $(word "$dir")
 Ctrl-C here ends the daemon and its plugin.
 
 END
 
 "$plugpoll" run --dir "$dir" &
 daemon=$!
-"$plugpoll" plugin --socket "$dir/demo.sock" --type CSIPlugin --name demo.example.com --version 1.0.0 &
+"$plugpoll" plugin --socket "$dir/demo.sock" --name demo.example.com &
 plugin=$!
 
 # The daemon ends by itself only when something is wrong; its exit code says what.

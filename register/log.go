@@ -1,6 +1,7 @@
 package register
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
@@ -44,7 +45,7 @@ func (l *loop) print(e state.Emit) {
 			args = append(args, key, shown(value))
 		}
 	}
-	add("path", ev.Path)
+	add("path", cmp.Or(ev.Path, ev.Root))
 	if p := ev.Plugin; p != nil {
 		add("type", p.Type)
 		add("name", p.Name)

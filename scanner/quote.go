@@ -1,6 +1,7 @@
 package scanner
 
 import (
+	"encoding/base64"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -14,6 +15,14 @@ func Quote(path string) string {
 		return strconv.Quote(path)
 	}
 	return path
+}
+
+// Base64 returns a path in base64 if it is not UTF-8, which JSON cannot carry, else nothing: the value of the fields path_base64 and the like (D10).
+func Base64(path string) string {
+	if utf8.ValidString(path) {
+		return ""
+	}
+	return base64.StdEncoding.EncodeToString([]byte(path))
 }
 
 func plain(s string) bool {

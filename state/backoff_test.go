@@ -93,6 +93,24 @@ func TestStampsResetOnceIn5s(t *testing.T) {
 	}
 }
 
+// R12: touches that come while the socket is being asked do not have it asked again and again.
+func TestTouchedWhileAsked(t *testing.T) {
+	d := drive(t, Config{})
+	d.scan(sock("a", 1, 1))
+	asks := 0
+	for stamp := range int64(250) { // 5 s at the eager pace
+		asks += count(d.scan(sock("a", 1, 2+stamp)), "ask a")
+		asks += count(d.wait(20*time.Millisecond-1), "ask a")
+	}
+	// The first touch resets; then at 0.5, 1.5 and 3.5 s, as long as nothing else fails.
+	if asks < 3 || asks > 6 {
+		t.Errorf("%d tries in 5 s of touching", asks)
+	}
+	if got := d.wait(10 * time.Second); count(got, "ask a") != 1 {
+		t.Errorf("when it is let alone: %v", got)
+	}
+}
+
 // R12, R13: what was refused is asked again after a touch, but no sooner than the 5 s allow.
 func TestTouchAfterRefusal(t *testing.T) {
 	d := drive(t, Config{})

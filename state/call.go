@@ -144,6 +144,9 @@ func (c *Core) deregistered(s *socket, f *flight, in Called) {
 	c.close(h.conn)
 	e := s.event(EventDeregistered)
 	e.Plugin, e.Error, e.Tries, e.NextTry = f.subject.plugin(), "", 0, time.Time{} // not those of an instance that came after
+	if s.gone {
+		e.Phase = "" // that was all
+	}
 	level := Notice
 	if in.Err != nil {
 		level = Warn

@@ -228,6 +228,7 @@ func (p *pathModel) afresh(now time.Time) {
 
 // replaced is R12: a new inode starts afresh, stamps alone at most once in 5 s.
 func (k *checker) replaced(p *pathModel, was, is scanner.Identity) {
+	underWay := p.phase == Registering
 	newInode := was.Inode != 0 && is.Inode != 0 && (was.Inode != is.Inode || was.Device != is.Device)
 	switch {
 	case newInode:
@@ -239,6 +240,11 @@ func (k *checker) replaced(p *pathModel, was, is scanner.Identity) {
 		p.refused, p.next, p.never = accepted, k.now, false
 	case p.refused != accepted:
 		p.next, p.never = p.lastReset.Add(5*time.Second), false
+	case underWay:
+		p.tries++
+		p.transient++
+		p.awaited = false
+		p.announce = EventReplaced
 	}
 }
 
@@ -677,7 +683,7 @@ func (k *checker) emit(e Emit) {
 	}
 	p.announce = ""
 	switch ev.Kind {
-	case EventFailing:
+	case EventFailing, EventReplaced:
 		p.next = ev.NextTry
 		k.paced(p.path, p.transient, ev.NextTry)
 	case EventNotAcknowledged:

@@ -155,7 +155,7 @@ func (c *Core) settle() {
 		c.emit(Debug, Event{Kind: EventSynced})
 		c.do(Synced{})
 	}
-	if c.stopping && !c.stopped && len(c.flights) == 0 && c.calls.idle() {
+	if c.stopping && !c.stopped && len(c.flights) == 0 {
 		c.stopped = true
 		c.hangUp()
 		c.do(Stopped{})

@@ -1,9 +1,9 @@
 package state
 
 import (
-	"encoding/base64"
 	"time"
-	"unicode/utf8"
+
+	"github.com/plugpoll/plugpoll/scanner"
 )
 
 // APIVersion stands in every View and Event: fields may be added to it, never renamed or given another meaning (docs/api.md).
@@ -47,9 +47,11 @@ type Event struct {
 	Version string    `json:"version"`
 	Time    time.Time `json:"time"`
 	Kind    EventKind `json:"kind"`
-	Root    string    `json:"root,omitempty"`
-	Path    string    `json:"path,omitempty"`
-	// PathBase64 is set when Path is not UTF-8, which JSON cannot carry (D10).
+	// Root is the scanned directory. An event that has a Root and no Path is about the directory itself. The fields that end in Base64 are set when
+	// their path is not UTF-8, which JSON cannot carry (D10).
+	Root       string      `json:"root,omitempty"`
+	RootBase64 string      `json:"root_base64,omitempty"`
+	Path       string      `json:"path,omitempty"`
 	PathBase64 string      `json:"path_base64,omitempty"`
 	Phase      Phase       `json:"phase,omitempty"`
 	Plugin     *Plugin     `json:"plugin,omitempty"`
@@ -61,17 +63,9 @@ type Event struct {
 	View       *View       `json:"view,omitempty"`
 }
 
-// base64Unless returns s in base64 if it is not UTF-8, else nothing.
-func base64Unless(s string) string {
-	if utf8.ValidString(s) {
-		return ""
-	}
-	return base64.StdEncoding.EncodeToString([]byte(s))
-}
-
 func (c *Core) emit(level Level, e Event) {
 	e.Version, e.Time = APIVersion, c.now
-	e.PathBase64 = base64Unless(e.Path)
+	e.PathBase64, e.RootBase64 = scanner.Base64(e.Path), scanner.Base64(e.Root)
 	c.do(Emit{level, e})
 }
 

@@ -77,18 +77,6 @@ func (q *slots) pop(h *tickets) *socket {
 func (q *slots) take()    { q.used++ }
 func (q *slots) release() { q.used-- }
 
-// idle reports whether nothing runs and nothing waits.
-func (q *slots) idle() bool {
-	for _, h := range []*tickets{&q.first, &q.retries} {
-		for _, t := range *h {
-			if q.queued(t.socket).sequence == t.sequence {
-				return false
-			}
-		}
-	}
-	return q.used == 0
-}
-
 // tickets is a heap with the newest ticket on top.
 type tickets []ticket
 

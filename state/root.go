@@ -71,20 +71,20 @@ func (c *Core) rootHealth(r *root, in Scanned) {
 		r.err, r.good = "", in.Ended
 		r.lines = nil
 		if was != "" {
-			c.emit(Notice, Event{Kind: EventRootRecovered, Root: r.Path, Path: r.Path})
+			c.emit(Notice, Event{Kind: EventRootRecovered, Root: r.Path})
 		}
 		return
 	}
 	r.err = scanner.Clean(in.Err.Error(), maxMessage)
 	level := r.lines.level(c.now, r.err)
 	if level > Debug || was != r.err {
-		c.emit(level, Event{Kind: EventRootFailing, Root: r.Path, Path: r.Path, Error: r.err})
+		c.emit(level, Event{Kind: EventRootFailing, Root: r.Path, Error: r.err})
 	}
 }
 
 func (r *root) view(now time.Time) RootView {
 	v := RootView{
-		Path: r.Path, PathBase64: base64Unless(r.Path), Filesystem: r.Filesystem,
+		Path: r.Path, PathBase64: scanner.Base64(r.Path), Filesystem: r.Filesystem,
 		LastScan: r.ended, LastGoodScan: r.good, Error: r.err, Entries: r.last.Len(),
 	}
 	if !r.good.IsZero() {
@@ -95,7 +95,7 @@ func (r *root) view(now time.Time) RootView {
 		for n, name := range i.Examples {
 			names[n] = scanner.Quote(name)
 		}
-		v.Ignored = append(v.Ignored, IgnoredView{Dir: scanner.Quote(i.Dir), Reason: i.Reason, Count: i.Count, Examples: names, Detail: i.Detail})
+		v.Ignored = append(v.Ignored, IgnoredView{Dir: i.Dir, DirBase64: scanner.Base64(i.Dir), Reason: i.Reason, Count: i.Count, Examples: names, Detail: i.Detail})
 	}
 	return v
 }

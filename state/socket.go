@@ -142,7 +142,7 @@ func (c *Core) added(r *root, e scanner.Entry, first bool) {
 
 func (c *Core) replaced(e scanner.Entry) {
 	s := c.sockets[e.Path]
-	old := s.entry.ID
+	old, underWay := s.entry.ID, s.phaseNow() == Registering
 	c.instance(s, e)
 	newInode := old.Inode != 0 && e.ID.Inode != 0 && (old.Inode != e.ID.Inode || old.Device != e.ID.Device)
 	switch {
@@ -156,7 +156,13 @@ func (c *Core) replaced(e scanner.Entry) {
 	case s.refused != accepted:
 		s.nextTry, s.never = s.lastReset.Add(stampReset), false
 		c.at(s.nextTry, s)
-	default: // being touched in a loop does not defeat the backoff (R12)
+	case underWay:
+		// A try that is dropped for this counts as failed: being touched in a loop does not defeat the backoff (R12).
+		s.tries++
+		s.err = "the socket changed again while it was being tried"
+		s.nextTry = c.now.Add(s.delays.next(c.random))
+		c.at(s.nextTry, s)
+		c.tried(s)
 	}
 	c.emit(Debug, s.event(EventReplaced))
 }
@@ -169,6 +175,7 @@ func (c *Core) instance(s *socket, e scanner.Entry) {
 	}
 	c.generation++
 	s.generation, s.entry, s.gone, s.found, s.info = c.generation, e, false, c.now, nil
+	c.dropOutdated(s)
 	c.touch(s)
 }
 
@@ -184,7 +191,7 @@ func (c *Core) gone(path string) {
 	s.generation, s.gone = c.generation, true
 	c.tried(s)
 	e := s.event(EventGone)
-	if s.registered == nil {
+	if s.registered == nil && s.call == nil {
 		e.Phase = "" // there is nothing left to do for it
 	}
 	c.emit(Debug, e)
@@ -272,7 +279,7 @@ func (s *socket) phaseNow() Phase {
 
 func (s *socket) view() SocketView {
 	v := SocketView{
-		Path: s.path, PathBase64: base64Unless(s.path), Root: s.root.Path, Phase: s.phase, Identity: s.entry.ID, Maybe: s.entry.Maybe,
+		Path: s.path, PathBase64: scanner.Base64(s.path), Root: s.root.Path, RootBase64: scanner.Base64(s.root.Path), Phase: s.phase, Identity: s.entry.ID, Maybe: s.entry.Maybe,
 		Found: s.found, Since: s.since, Tries: s.tries, LastError: s.err, Report: s.report,
 	}
 	if stale := s.entry.Stale; stale != nil {

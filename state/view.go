@@ -63,9 +63,10 @@ type RootView struct {
 
 // IgnoredView counts what a directory holds besides sockets (D9).
 type IgnoredView struct {
-	Dir    string         `json:"dir"`
-	Reason scanner.Reason `json:"reason"`
-	Count  int            `json:"count"`
+	Dir       string         `json:"dir"`
+	DirBase64 string         `json:"dir_base64,omitempty"`
+	Reason    scanner.Reason `json:"reason"`
+	Count     int            `json:"count"`
 	// Examples are names as they are shown to people: quoted where they are not plain.
 	Examples []string `json:"examples"`
 	Detail   string   `json:"detail,omitempty"`
@@ -76,6 +77,7 @@ type SocketView struct {
 	Path       string           `json:"path"`
 	PathBase64 string           `json:"path_base64,omitempty"`
 	Root       string           `json:"root"`
+	RootBase64 string           `json:"root_base64,omitempty"`
 	Phase      Phase            `json:"phase"`
 	Identity   scanner.Identity `json:"identity"`
 	// Maybe is true if the filesystem cannot tell whether it is a socket.
@@ -98,10 +100,11 @@ type SocketView struct {
 
 // Plugin is what a plugin says of itself.
 type Plugin struct {
-	Type     string   `json:"type"`
-	Name     string   `json:"name"`
-	Endpoint string   `json:"endpoint"`
-	Versions []string `json:"versions"`
+	Type           string   `json:"type"`
+	Name           string   `json:"name"`
+	Endpoint       string   `json:"endpoint"`
+	EndpointBase64 string   `json:"endpoint_base64,omitempty"`
+	Versions       []string `json:"versions"`
 }
 
 // StaleView says since when and why a socket is unconfirmed.
@@ -119,7 +122,7 @@ type ReportView struct {
 }
 
 func (i Info) plugin() *Plugin {
-	return &Plugin{Type: i.Type, Name: i.Name, Endpoint: i.Endpoint, Versions: append([]string{}, i.Versions...)}
+	return &Plugin{Type: i.Type, Name: i.Name, Endpoint: i.Endpoint, EndpointBase64: scanner.Base64(i.Endpoint), Versions: append([]string{}, i.Versions...)}
 }
 
 func (r Registration) plugin() *Plugin {

@@ -68,7 +68,7 @@ func TestViewGolden(t *testing.T) {
 	d.scan(link, maybe, three)
 	d.refused(6)
 	d.scan(link, maybe, three, four)
-	d.answers(7, "Other", "o")
+	d.step(Asked{ID: 7, Info: Info{Type: "Other", Name: "o", Endpoint: "/bad\xff"}, Connected: true})
 	d.told(8)
 	d.scan(link, maybe, three, four, five)
 	d.register(9, dra, "d")
@@ -78,6 +78,7 @@ func TestViewGolden(t *testing.T) {
 	d.last[dir] = scanner.NewSnapshot([]scanner.Entry{stale, maybe, three, four, six, blank}, []scanner.Ignored{
 		{Dir: dir, Reason: scanner.NotSocket, Count: 2, Examples: []string{"a b", "b\xff\n"}},
 		{Dir: dir, Reason: scanner.Unreadable, Count: 1, Examples: []string{"c"}, Detail: "permission denied"},
+		{Dir: dir + "/bad\xff", Reason: scanner.TooDeep, Count: 1, Examples: []string{"deep"}},
 		{Dir: dir + "/new\nline", Reason: scanner.DotName, Count: 1, Examples: []string{".x"}},
 	})
 	d.step(Scanned{Root: dir, Snapshot: d.last[dir], Err: errTest, Started: d.now, Ended: d.now.Add(-time.Second)})

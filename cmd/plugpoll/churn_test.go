@@ -52,7 +52,7 @@ func churn(t *testing.T, seed uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	n := &node{t: t, dir: dir, random: rand.New(rand.NewPCG(seed, 0)), plugins: map[string]*exec.Cmd{}, want: map[string]string{}}
 	defer n.killAll()
 	// The first process and the first pipe open descriptors of the runtime.

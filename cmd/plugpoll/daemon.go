@@ -68,12 +68,12 @@ func (d *daemon) started() {
 	for _, r := range d.cfg.Roots {
 		dirs = append(dirs, r.Root)
 	}
-	plugins := "they stay registered on stop"
+	onStop := "stay registered"
 	if d.cfg.DeregisterOnStop {
-		plugins = "they are deregistered on stop"
+		onStop = "deregister"
 	}
-	d.log.Info("started, registering plugins as their sockets appear", "version", readBuild().Plugpoll, "dirs", listed(dirs),
-		"interval", d.cfg.Roots[0].Interval, "types", strings.Join(record.Types[:], ","), "plugins", plugins)
+	d.log.Info("started: plugins are registered as their sockets appear", "version", readBuild().Plugpoll, "dirs", listed(dirs),
+		"interval", d.cfg.Roots[0].Interval, "types", strings.Join(record.Types[:], ","), "on_stop", onStop)
 }
 
 // printEvents prints events until Run ends, and then sends nil or what went wrong. It stops the daemon if they cannot be printed.

@@ -57,7 +57,7 @@ func complain(w io.Writer, err error) {
 		for _, own := range []string{"register: ", "scanner: "} {
 			text = strings.TrimPrefix(text, own)
 		}
-		fmt.Fprintf(w, "plugpoll: %s\n", scanner.Clean(text, maxComplaint))
+		_, _ = fmt.Fprintf(w, "plugpoll: %s\n", scanner.Clean(text, maxComplaint))
 	}
 }
 

@@ -31,8 +31,10 @@ func TestExitCode(t *testing.T) {
 		{usagef("--dir is missing"), exitUsage, "plugpoll: --dir is missing\n"},
 		{fmt.Errorf("run: %w", usagef("x")), exitUsage, "plugpoll: run: x\n"},
 		{usage(errors.New("a"), errors.New("b\nc")), exitUsage, "plugpoll: a\nplugpoll: b\\nc\n"},
-		{errors.Join(errors.New("standard output: broken pipe"), stuck), exitStuck,
-			"plugpoll: standard output: broken pipe\nplugpoll: stopped, but what follows did not end: Register of /a\n"},
+		{
+			errors.Join(errors.New("standard output: broken pipe"), stuck), exitStuck,
+			"plugpoll: standard output: broken pipe\nplugpoll: stopped, but what follows did not end: Register of /a\n",
+		},
 	} {
 		var out bytes.Buffer
 		complain(&out, test.err)

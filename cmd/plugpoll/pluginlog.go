@@ -1,13 +1,11 @@
 package main
 
 import (
-	"encoding/base64"
 	"fmt"
 	"io"
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/plugpoll/plugpoll/scanner"
 	"github.com/plugpoll/plugpoll/state"
@@ -73,14 +71,6 @@ func (p *pluginLog) print(line pluginLine, text string) {
 		_, _ = fmt.Fprintf(p.w, "%s plugin %s: %s\n", now.Format("15:04:05.000"), scanner.Quote(p.plugin.Name), text)
 		return
 	}
-	line.Version, line.Time, line.Path, line.PathBase64 = state.APIVersion, now, p.path, base64Unless(p.path)
+	line.Version, line.Time, line.Path, line.PathBase64 = state.APIVersion, now, p.path, scanner.Base64(p.path)
 	_ = printJSON(p.w, line)
-}
-
-// base64Unless is s in base64 if it is not UTF-8, which JSON cannot carry, else nothing (D10).
-func base64Unless(s string) string {
-	if utf8.ValidString(s) {
-		return ""
-	}
-	return base64.StdEncoding.EncodeToString([]byte(s))
 }

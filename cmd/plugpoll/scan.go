@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,10 @@ func newScan() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, end := signal.NotifyContext(cmd.Context(), stopSignals()...)
 		defer end()
-		l := &listing{w: cmd.OutOrStdout(), json: output.value == "json", total: total{Version: state.APIVersion, Kind: "total", Path: args[0], PathBase64: base64Unless(args[0])}}
+		l := &listing{
+			w: cmd.OutOrStdout(), json: output.value == "json",
+			total: total{Version: state.APIVersion, Kind: "total", Path: args[0], PathBase64: scanner.Base64(args[0])},
+		}
 		return l.scan(ctx, scanner.Config{Root: args[0], MaxDepth: depth, MaxEntries: entries, Each: l.each})
 	}
 	return cmd
@@ -124,7 +128,7 @@ func (l *listing) scan(ctx context.Context, cfg scanner.Config) error {
 
 // each takes one entry: it is printed at once, so that a directory that hangs does not hide what was seen before.
 func (l *listing) each(path string, v scanner.Verdict) {
-	e := entry{Version: state.APIVersion, Kind: "entry", Path: path, PathBase64: base64Unless(path), Type: v.Type, Reason: v.Reason}
+	e := entry{Version: state.APIVersion, Kind: "entry", Path: path, PathBase64: scanner.Base64(path), Type: v.Type, Reason: v.Reason}
 	switch v.Outcome {
 	case scanner.IsSocket:
 		e.Verdict, e.Identity = "socket", &v.Entry.ID
@@ -149,11 +153,9 @@ func (l *listing) each(path string, v scanner.Verdict) {
 		l.encode(e)
 		return
 	}
-	why := ""
-	for _, w := range []string{string(e.Reason), e.Error} {
-		if w != "" {
-			why += "  (" + w + ")"
-		}
+	why := cmp.Or(string(e.Reason), e.Error)
+	if why != "" {
+		why = "  (" + why + ")"
 	}
 	l.print(row+"%s\n", e.Verdict, e.Type, scanner.Quote(path), why)
 }

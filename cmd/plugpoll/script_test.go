@@ -68,7 +68,7 @@ func setup(env *testscript.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // -nobody reads it
+	if err := os.Chmod(dir, 0o755); err != nil {
 		return err
 	}
 	running := processes{}
@@ -117,25 +117,23 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	stdout, err := os.Create(ts.MkAbs(name + ".out"))
 	ts.Check(err)
-	defer stdout.Close()
 	stderr, err := os.Create(ts.MkAbs(name + ".err"))
 	ts.Check(err)
-	defer stderr.Close()
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	ts.Check(cmd.Start())
+	ts.Check(errors.Join(cmd.Start(), stdout.Close(), stderr.Close()))
 	ts.Value(processesKey{}).(processes)[name] = cmd
 }
 
 // copyOfPlugpoll is where another user may run it: the directories of the test binary are closed.
 func copyOfPlugpoll(ts *testscript.TestScript) string {
 	bin := filepath.Join(ts.Getenv("D"), "bin")
-	ts.Check(os.MkdirAll(bin, 0o755)) //nolint:gosec // the other user reads it
+	ts.Check(os.MkdirAll(bin, 0o755))
 	self, err := os.Executable()
 	ts.Check(err)
 	content, err := os.ReadFile(self)
 	ts.Check(err)
 	path := filepath.Join(bin, "plugpoll")
-	ts.Check(os.WriteFile(path, content, 0o755)) //nolint:gosec // the other user runs it
+	ts.Check(os.WriteFile(path, content, 0o755))
 	return path
 }
 

@@ -48,14 +48,14 @@ func TestBlockedReader(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			r, w := fullPipe(t)
-			defer r.Close()
+			defer func() { _ = r.Close() }()
 			var stderr buffer
 			cmd := exec.CommandContext(t.Context(), "plugpoll", "run", "--dir", t.TempDir(), "-o", "json")
 			cmd.Stdout, cmd.Stderr = w, &stderr
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			w.Close()
+			_ = w.Close()
 			says := func(text string) {
 				t.Helper()
 				if !poll(func() bool { return strings.Contains(stderr.String(), text) }) {
