@@ -37,13 +37,14 @@
 //
 // Lines follow changes, not tries (O1): the first Info of a socket is "registered", the first Warn "failing". The messages are constant. The keys are
 //
-//	path      of the socket, or of the directory that cannot be read
-//	type      of the plugin, as it says; name, endpoint (if it is not path) and versions likewise
-//	tries     failed ones in a row
-//	next_try  time of day of the next one
-//	error     why, in one line
-//	health    what its handler reports; message likewise, and what a refused plugin is told
-//	took      duration of a dial and GetInfo
+//	path        of the socket, or of the directory that cannot be read
+//	type        of the plugin, as it says; name, endpoint (if it is not path) and versions likewise
+//	tries       failed ones in a row
+//	next_try    time of day of the next one
+//	error       why, in one line
+//	health      what its handler reports
+//	message     likewise; also what a refused plugin is told
+//	took        duration of a dial and GetInfo
 //	registered  whether a plugin is told that it is
 //
 // A value that is not plain text is quoted, so that neither a file name nor a plugin can forge a line (D10).

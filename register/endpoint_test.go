@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// R14: the forms in which plugins name their endpoint, on every system.
+// R14, X5: the forms in which plugins name their endpoint, on every system; what is not the absolute path of a socket is refused.
 func TestEndpoint(t *testing.T) {
 	const socket = "the socket"
 	for _, c := range []struct {

@@ -13,7 +13,7 @@ var ErrUnknownPath = errors.New("no such socket is known")
 
 // Error is a failed action on one socket.
 type Error struct {
-	// Verb is what was tried: "retry", "dial", "GetInfo", "NotifyRegistrationStatus".
+	// Verb is what was tried: "retry".
 	Verb string
 	Path string
 	Err  error

@@ -72,9 +72,9 @@ func TestFirstLines(t *testing.T) {
 	})
 }
 
-const forger = "x.sock\n[ERROR] register: forged: path=y \x1b[31m\xff"
+const forger = "x%s%d.sock\n[ERROR] register: forged: path=y \x1b[31m\xff"
 
-// D10: a name cannot forge a line, in text or JSON, whether it is a file's, a plugin's, or in an error.
+// D10, X3: a name cannot forge a line, in text or JSON, and is no format, whether it is a file's, a plugin's, or in an error.
 func TestForgedLines(t *testing.T) {
 	for _, asJSON := range []bool{false, true} {
 		name := "text"
@@ -87,7 +87,7 @@ func TestForgedLines(t *testing.T) {
 			bubble(t, cfg, func(w *world) {
 				w.must(w.node.Mkdir(at("d\n[ERROR] forged"), 0o755))
 				w.node.Inject(at("d\n[ERROR] forged"), simfs.OpOpen, simfs.Fault{Err: errors.New("disk\n[ERROR] forged")})
-				w.bind(forger, simfs.Plugin{Name: "n\n[ERROR] forged", Endpoint: "/e\n[ERROR] forged"})
+				w.bind(forger, simfs.Plugin{Name: "n%s%d\n[ERROR] forged", Endpoint: "/e\n[ERROR] forged"})
 				w.bind("b.sock", simfs.Plugin{Type: "T\n[ERROR] forged"})
 				w.bind("c.sock", simfs.Plugin{GetInfo: simfs.Call{Code: codes.Internal}})
 				w.bind("e.sock", simfs.Plugin{Endpoint: "tcp:\n[ERROR] forged"})
@@ -95,7 +95,7 @@ func TestForgedLines(t *testing.T) {
 					w.h.last(state.Report{Message: "well\n[ERROR] forged", Health: "ill\n[ERROR] forged"})
 					return nil
 				})
-				w.h.fails("Deregister", errors.New("no\n[ERROR] forged"))
+				w.h.fails("Deregister", errors.New("no%s%d\n[ERROR] forged"))
 				w.run()
 				w.pass(time.Second)
 				w.remove(forger)
@@ -116,7 +116,7 @@ func TestForgedLines(t *testing.T) {
 					t.Errorf("a line is %s", line)
 				}
 			}
-			if lines < 10 || !strings.Contains(text, "forged") {
+			if lines < 10 || !strings.Contains(text, "forged") || strings.Contains(text, "MISSING") || strings.Count(text, "%s%d") < 10 {
 				t.Errorf("the log is\n%s", text)
 			}
 		})

@@ -98,7 +98,7 @@ func (m *Manager) AddHandler(pluginType string, h Handler) error {
 	return nil
 }
 
-// Synced returns a channel that closes once every root was scanned and everything those scans found was tried (O3).
+// Synced returns a channel that closes once every root was scanned and everything those scans found was tried (O3). It stays open if Run ends before.
 func (m *Manager) Synced() <-chan struct{} { return m.synced }
 
 // View returns what there is to see now (O2): an empty one before Run, the last one after it.

@@ -251,6 +251,21 @@ func TestRetry(t *testing.T) {
 	})
 }
 
+// Retry of all during a scan, which may have passed what is new already, has another scan follow at once.
+func TestRetryDuringScan(t *testing.T) {
+	bubble(t, slow, func(w *world) {
+		w.must(w.node.Mkdir(at("z"), 0o755))
+		free := w.node.Inject(at("z"), simfs.OpOpen, simfs.Fault{Hang: true})
+		w.run()
+		p := w.bind("a.sock", simfs.Plugin{})
+		w.must(w.m.Retry(""))
+		w.pass(time.Second)
+		free()
+		w.pass(0)
+		w.told(p, yes)
+	})
+}
+
 // R17: a server that hangs up at once, or says nothing but GOAWAY, costs one dial for each try.
 func TestServersThatHangUp(t *testing.T) {
 	goaway := []byte{

@@ -80,9 +80,17 @@ func TestStopDuringCalls(t *testing.T) {
 					w.remove("a.sock")
 				}
 				w.pass(time.Second)
+				for i := range 20 {
+					w.bind(fmt.Sprintf("b%d.sock", i), simfs.Plugin{GetInfo: simfs.Call{Delay: time.Hour}})
+				}
+				w.pass(time.Second)
 				w.h.take()
 				w.stopTimed(time.Second)
 				w.calls()
+				// What ends with Run's context is no failure of a plugin. A Deregister is one of its handler.
+				if warned := w.log.lines("[WARN]"); len(warned) != 0 && verb != "Deregister" {
+					w.Errorf("warned %q", warned)
+				}
 			})
 		})
 	}

@@ -74,6 +74,7 @@ func (c *Core) registerNow(s *socket, validated *flight) {
 	f := c.fly(s, register)
 	f.key, f.subject = validated.key, validated.subject
 	s.call = f
+	c.reporting[f.id] = s
 	c.do(Register{f.op(), f.subject})
 }
 
@@ -118,6 +119,7 @@ func (c *Core) called(in Called) {
 			}
 		} else {
 			s.report = nil
+			delete(c.reporting, f.id)
 			c.refusedByHandler(s, f, in, "register")
 		}
 	}
@@ -141,6 +143,7 @@ func (c *Core) release(key name) {
 func (c *Core) deregistered(s *socket, f *flight, in Called) {
 	h := s.registered
 	s.registered, s.report = nil, nil
+	delete(c.reporting, h.by)
 	c.close(h.conn)
 	e := s.event(EventDeregistered)
 	e.Plugin, e.Error, e.Tries, e.NextTry = f.subject.plugin(), "", 0, time.Time{} // not those of an instance that came after

@@ -54,6 +54,7 @@ type Core struct {
 	flights    map[EffectID]*flight // effects whose result is awaited
 	reserved   map[name]bool        // names with a handler call (R7)
 	waiting    map[name][]*socket   // sockets that want a call for a reserved name
+	reporting  map[EffectID]*socket // by the Register whose handler may report
 
 	probes, calls slots
 	timers        timers
@@ -77,15 +78,16 @@ func New(cfg Config) *Core {
 		cfg.Calls = defaultCalls
 	}
 	c := &Core{
-		cfg:      cfg,
-		random:   rand.New(rand.NewPCG(cfg.Seed, 0)),
-		sockets:  map[string]*socket{},
-		known:    map[string]bool{},
-		flights:  map[EffectID]*flight{},
-		reserved: map[name]bool{},
-		waiting:  map[name][]*socket{},
-		probes:   slots{size: cfg.Probes, queued: func(s *socket) *ticket { return &s.probeTicket }},
-		calls:    slots{size: cfg.Calls, queued: func(s *socket) *ticket { return &s.callTicket }},
+		cfg:       cfg,
+		random:    rand.New(rand.NewPCG(cfg.Seed, 0)),
+		sockets:   map[string]*socket{},
+		known:     map[string]bool{},
+		flights:   map[EffectID]*flight{},
+		reserved:  map[name]bool{},
+		waiting:   map[name][]*socket{},
+		reporting: map[EffectID]*socket{},
+		probes:    slots{size: cfg.Probes, queued: func(s *socket) *ticket { return &s.probeTicket }},
+		calls:     slots{size: cfg.Calls, queued: func(s *socket) *ticket { return &s.callTicket }},
 	}
 	for _, r := range cfg.Roots {
 		c.roots = append(c.roots, &root{Root: r})
@@ -235,8 +237,12 @@ func (c *Core) handlerAdded(in HandlerAdded) {
 }
 
 func (c *Core) retryAsked(in RetryAsked) {
-	for _, s := range c.sorted() {
-		if in.Path == "" || in.Path == s.path {
+	wanted := []*socket{c.sockets[in.Path]}
+	if in.Path == "" {
+		wanted = c.sorted()
+	}
+	for _, s := range wanted {
+		if s != nil {
 			s.wake(c.now)
 			c.touch(s)
 		}
@@ -244,21 +250,19 @@ func (c *Core) retryAsked(in RetryAsked) {
 }
 
 func (c *Core) reported(in Reported) {
-	for _, s := range c.sorted() {
-		registering := s.call != nil && s.call.id == in.ID && s.call.kind == register
-		if !registering && (s.registered == nil || s.registered.by != in.ID) {
-			continue
-		}
-		r := in.Report
-		if r.Health == "" {
-			r.Health = HealthUnknown
-		}
-		s.report = &ReportView{Time: c.now, Health: r.Health, Message: scanner.Clean(r.Message, maxMessage), Detail: r.Detail}
-		c.version++
-		e := s.event(EventReport)
-		e.Report = s.report
-		c.emit(Debug, e)
+	s := c.reporting[in.ID]
+	if s == nil {
+		return
 	}
+	r := in.Report
+	if r.Health == "" {
+		r.Health = HealthUnknown
+	}
+	s.report = &ReportView{Time: c.now, Health: r.Health, Message: scanner.Clean(r.Message, maxMessage), Detail: r.Detail}
+	c.version++
+	e := s.event(EventReport)
+	e.Report = s.report
+	c.emit(Debug, e)
 }
 
 // stop gives up every probe and cancels handler calls. Calls that run are still waited for: only the shell knows how long.

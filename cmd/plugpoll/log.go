@@ -41,6 +41,9 @@ func shown(text string) any {
 
 // listed is the value of a log line for several paths.
 func listed(paths []string) any {
+	if len(paths) == 1 {
+		return shown(paths[0])
+	}
 	quoted := make([]string, len(paths))
 	for i, p := range paths {
 		quoted[i] = scanner.Quote(p)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,10 @@ import (
 
 // TestMain has the test binary act as plugpoll where it is called by that name.
 func TestMain(m *testing.M) {
+	// Under the race detector each process would sleep for a second at its end.
+	if os.Getenv("GORACE") == "" {
+		_ = os.Setenv("GORACE", "atexit_sleep_ms=10")
+	}
 	testscript.Main(m, map[string]func(){"plugpoll": main})
 }
 

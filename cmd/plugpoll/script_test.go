@@ -30,6 +30,7 @@ const patience = 30 * time.Second
 //	exits CODE COMMAND…            run and compare the exit code
 //	waitfor FILE REGEXP [COUNT]    wait until the regexp matches COUNT (1) times or more
 //	count FILE REGEXP COUNT        how often it matches now
+//	calm FILE                      no line of a log is a warning, but for a socket that was found before its process listened
 //	appears PATH                   wait until PATH exists
 //	stale PATH                     make a socket that refuses
 //	json FILE [KIND…]              every line is an object of version v1; the first lines are of these kinds
@@ -52,7 +53,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"start": cmdStart, "signal": cmdSignal, "ended": cmdEnded, "exits": cmdExits,
-			"waitfor": cmdWaitFor, "count": cmdCount, "appears": cmdAppears, "stale": cmdStale, "json": cmdJSON,
+			"waitfor": cmdWaitFor, "count": cmdCount, "calm": cmdCalm, "appears": cmdAppears, "stale": cmdStale, "json": cmdJSON,
 		},
 	})
 }
@@ -81,6 +82,7 @@ func setup(env *testscript.Env) error {
 		_ = os.RemoveAll(dir)
 	})
 	env.Setenv("D", dir)
+	env.Setenv("GORACE", os.Getenv("GORACE"))
 	env.Setenv("NL", "\n")
 	env.Setenv("BAD", "\xff\xfe")
 	return nil
@@ -108,7 +110,7 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	cmd := exec.Command(program, args[2:]...)
 	cmd.Dir = ts.Getenv("WORK")
-	for _, key := range []string{"PATH", "HOME", "TMPDIR", "JOURNAL_STREAM"} {
+	for _, key := range []string{"PATH", "HOME", "TMPDIR", "JOURNAL_STREAM", "GORACE"} {
 		cmd.Env = append(cmd.Env, key+"="+ts.Getenv(key))
 	}
 	if asNobody && os.Geteuid() == 0 {
@@ -231,6 +233,19 @@ func cmdCount(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if n := matches(ts, args[0], args[1]); strconv.Itoa(n) != args[2] {
 		ts.Fatalf("%s matches %q %d times, want %s:\n%s", args[0], args[1], n, args[2], ts.ReadFile(args[0]))
+	}
+}
+
+func cmdCalm(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: calm FILE")
+	}
+	for line := range strings.Lines(string(content(ts, args[0]))) {
+		loud := strings.Contains(line, "[WARN]") || strings.Contains(line, "[ERROR]")
+		// Between bind and listen a socket is there and refuses.
+		if loud && !strings.Contains(line, "connection refused") {
+			ts.Fatalf("a line of %s warns: %s", args[0], line)
+		}
 	}
 }
 
