@@ -136,7 +136,10 @@ func cause(message string) string {
 	return strings.TrimPrefix(text, "Error while dialing: ")
 }
 
-// failureOf says what an error means for the next try (R4, R8, R13).
+// wsaRefused is WSAECONNREFUSED, Windows' own number for a refused connection.
+const wsaRefused = syscall.Errno(10061)
+
+// failureOf says what an error means for the next try (R4, R8, R10, R13).
 func failureOf(err error) state.Failure {
 	if err == nil {
 		return state.Transient
@@ -150,6 +153,9 @@ func failureOf(err error) state.Failure {
 	// A refused connection is never the verdict "not a socket" (D2); these are.
 	if errors.Is(err, syscall.ENOTSOCK) || errors.Is(err, syscall.EPROTOTYPE) {
 		return state.Unsupported
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, wsaRefused) {
+		return state.Refused
 	}
 	return state.Transient
 }

@@ -54,7 +54,7 @@ func (c Config) Check() error {
 		errs = append(errs, errors.New("register: Config.Roots is empty: name a directory to scan"))
 	}
 	for i, r := range c.Roots {
-		if err := r.Check(); err != nil {
+		for _, err := range joined(r.Check()) {
 			errs = append(errs, fmt.Errorf("register: Config.Roots[%d]: %w", i, err))
 		}
 		if c.Dial == nil && !isOS(r.FS) {
@@ -106,6 +106,14 @@ func (c Config) withDefaults() Config {
 		c.Logger = hclog.NewNullLogger()
 	}
 	return c
+}
+
+// joined returns the errors that errors.Join made one of.
+func joined(err error) []error {
+	if all, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the outermost is asked for
+		return all.Unwrap()
+	}
+	return nil
 }
 
 func isOS(fs afero.Fs) bool {

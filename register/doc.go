@@ -42,6 +42,7 @@
 //	tries       failed ones in a row
 //	next_try    time of day of the next one
 //	error       why, in one line
+//	reason      why it was deregistered: gone, replaced, silent (its successor has not answered) or stopping
 //	health      what its handler reports
 //	message     likewise; also what a refused plugin is told
 //	took        duration of a dial and GetInfo

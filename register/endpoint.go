@@ -18,8 +18,8 @@ func endpointPath(endpoint, socket, goos string) (string, error) {
 	if isURL && strings.HasPrefix(path, "//") {
 		// unix://authority/path is not a thing: what follows the slashes must be a path of its own.
 		path = path[2:]
-		if goos == "windows" && len(path) > 2 && path[0] == '/' && drive(path[1:]) {
-			path = path[1:] // unix:///C:/dir
+		if goos == "windows" && len(path) > 2 && path[0] == '/' && (drive(path[1:]) || path[1] == '\\') {
+			path = path[1:] // unix:///C:/dir and unix:///\\?\C:\dir
 		}
 	}
 	switch {

@@ -42,6 +42,7 @@ func TestEndpoint(t *testing.T) {
 		{`C:/run/a.sock`, "windows", `C:/run/a.sock`},
 		{`unix:C:\run\a.sock`, "windows", `C:\run\a.sock`},
 		{`unix://C:\run\a.sock`, "windows", `C:\run\a.sock`},
+		{`unix:///\\?\C:\run\a.sock`, "windows", `\\?\C:\run\a.sock`},
 		{`unix:///C:\run\a.sock`, "windows", `C:\run\a.sock`},
 		{`unix:///C:/run/a.sock`, "windows", `C:/run/a.sock`},
 		{`\\?\C:\run\a.sock`, "windows", `\\?\C:\run\a.sock`},

@@ -70,6 +70,7 @@ func (l *loop) print(e state.Emit) {
 	if !ev.NextTry.IsZero() {
 		args = append(args, "next_try", ev.NextTry.Format("15:04:05.000"))
 	}
+	add("reason", string(ev.Reason))
 	add("error", ev.Error)
 	l.log.Log(level, message, args...)
 }

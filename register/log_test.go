@@ -60,8 +60,9 @@ func TestLinesFollowChanges(t *testing.T) {
 func TestFirstLines(t *testing.T) {
 	bubble(t, Config{}, func(w *world) {
 		w.bind("a.sock", simfs.Plugin{})
-		w.bind("b.sock", simfs.Plugin{RefuseDials: 1})
+		w.bind("b.sock", simfs.Plugin{RefuseDials: 2})
 		w.run()
+		w.pass(100 * time.Millisecond)
 		info, warned := w.log.lines("[INFO]"), w.log.lines("[WARN]")
 		if len(info) != 1 || !strings.HasPrefix(info[0], "register: registered: path=/plugins/a.sock ") {
 			w.Errorf("infos are %q", info)

@@ -92,6 +92,10 @@ func TestBackoff(t *testing.T) {
 		w.run()
 		w.pass(2 * time.Hour)
 		dials := w.dialled()
+		if early := dials[1] - dials[0]; early != 50*time.Millisecond {
+			w.Errorf("R10: a new instance that refuses is dialled again after %v, want 50ms", early)
+		}
+		dials = dials[1:]
 		if len(dials) < 60 {
 			w.Fatalf("%d dials in two hours", len(dials))
 		}
@@ -109,7 +113,7 @@ func TestBackoff(t *testing.T) {
 		if !jittered {
 			w.Error("R12: there is no jitter")
 		}
-		if got := p.Record().Dials; got != len(dials) {
+		if got := p.Record().Dials - 1; got != len(dials) {
 			w.Errorf("R17: %d connects for %d tries", got, len(dials))
 		}
 		if v := w.socket("a.sock"); v.Phase != state.Backoff || v.Tries != len(dials) || v.LastError != "dial: connect: connection refused" {

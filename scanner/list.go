@@ -111,5 +111,5 @@ func (w *scan) read(ctx context.Context, dir string, types bool) (typed bool, er
 type limitError int
 
 func (e limitError) Error() string {
-	return fmt.Sprintf("the scan's limit of %d entries is reached: raise Config.MaxEntries", int(e))
+	return fmt.Sprintf("the scan's limit of %d entries is reached: raise MaxEntries", int(e))
 }

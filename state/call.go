@@ -60,13 +60,26 @@ func (c *Core) call(s *socket, k kind, key name) {
 	s.call = f
 	switch k {
 	case deregister:
-		f.generation, f.subject = s.registered.generation, s.registered.Registration
+		f.generation, f.subject, f.reason = s.registered.generation, s.registered.Registration, c.reason(s)
 		c.do(Deregister{f.op(), f.subject})
 	case validate:
 		f.subject = s.registration(s.answer)
 		c.do(Validate{f.op(), f.subject})
 	}
 	c.phased(s)
+}
+
+// reason is why the registration of s must go now.
+func (c *Core) reason(s *socket) Reason {
+	switch {
+	case c.stopping:
+		return ReasonStopping
+	case s.gone:
+		return ReasonGone
+	case s.answer == nil && s.refused == accepted && !s.registered.makeWay.IsZero() && !c.now.Before(s.registered.makeWay):
+		return ReasonSilent
+	}
+	return ReasonReplaced
 }
 
 // registerNow follows a Validate that passed.
@@ -146,6 +159,7 @@ func (c *Core) deregistered(s *socket, f *flight, in Called) {
 	delete(c.reporting, h.by)
 	c.close(h.conn)
 	e := s.event(EventDeregistered)
+	e.Reason = f.reason
 	e.Plugin, e.Error, e.Tries, e.NextTry = f.subject.plugin(), "", 0, time.Time{} // not those of an instance that came after
 	if s.gone {
 		e.Phase = "" // that was all

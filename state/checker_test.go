@@ -78,6 +78,7 @@ type pathModel struct {
 	next      time.Time
 	never     bool
 	lastReset time.Time
+	excused   bool // it was refused once, which does not count
 	urgent    bool // somebody asked for it: as good as a first try
 	awaited   bool // Synced waits for it
 	announce  EventKind
@@ -223,7 +224,7 @@ func (p *pathModel) newInstance(now time.Time) {
 func (p *pathModel) outdate() { p.answer, p.tell = nil, 0 }
 
 func (p *pathModel) afresh(now time.Time) {
-	p.tries, p.transient, p.refused, p.next, p.never = 0, 0, accepted, now, false
+	p.tries, p.transient, p.refused, p.next, p.never, p.excused = 0, 0, accepted, now, false, false
 }
 
 // replaced is R12: a new inode starts afresh, stamps alone at most once in 5 s.
@@ -278,6 +279,8 @@ func (k *checker) asked(in Asked) {
 		k.refuse(p, unsupported, 0)
 	case in.Failure == Permanent:
 		k.refuse(p, permanent, conn)
+	case in.Failure == Refused && p.tries == 0 && !p.excused:
+		p.excused, p.next = true, k.now.Add(50*time.Millisecond)
 	default:
 		k.fail(p, conn)
 	}
@@ -819,7 +822,7 @@ func (k *checker) view(v View) error {
 			if !p.never {
 				next = p.next
 			}
-		case p.current() && p.held.ack == AckNo:
+		case p.phase == Registered && p.held.ack == AckNo:
 			tries, next = p.held.fails, p.held.next
 		}
 		if p.held != nil {

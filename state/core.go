@@ -11,14 +11,15 @@ import (
 
 // The constants of the engine. Each is a promise of the contract, not a knob.
 const (
-	defaultProbes = 64               // R11
-	defaultCalls  = 16               // R11
-	replaceGrace  = 2 * time.Second  // R6: how long a new instance may take to answer before the old one is deregistered
-	askAgain      = 10 * time.Minute // R13
-	stampReset    = 5 * time.Second  // R12: how often stamps alone may reset the backoff
-	repeatLine    = time.Hour        // O1
-	maxLines      = 8                // O1: in repeatLine, about one socket or root
-	maxMessage    = 1024             // R3, bytes
+	defaultProbes = 64                    // R11
+	defaultCalls  = 16                    // R11
+	replaceGrace  = 2 * time.Second       // R6: how long a new instance may take to answer before the old one is deregistered
+	askAgain      = 10 * time.Minute      // R13
+	listenGrace   = 50 * time.Millisecond // R10: how long after its first refusal a new instance is dialled again
+	stampReset    = 5 * time.Second       // R12: how often stamps alone may reset the backoff
+	repeatLine    = time.Hour             // O1
+	maxLines      = 8                     // O1: in repeatLine, about one socket or root
+	maxMessage    = 1024                  // R3, bytes
 )
 
 // Config is what a Core starts with.

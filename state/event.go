@@ -49,19 +49,32 @@ type Event struct {
 	Kind    EventKind `json:"kind"`
 	// Root is the scanned directory. An event that has a Root and no Path is about the directory itself. The fields that end in Base64 are set when
 	// their path is not UTF-8, which JSON cannot carry (D10).
-	Root       string      `json:"root,omitempty"`
-	RootBase64 string      `json:"root_base64,omitempty"`
-	Path       string      `json:"path,omitempty"`
-	PathBase64 string      `json:"path_base64,omitempty"`
-	Phase      Phase       `json:"phase,omitempty"`
-	Plugin     *Plugin     `json:"plugin,omitempty"`
-	Error      string      `json:"error,omitempty"`
-	Tries      int         `json:"tries,omitempty"`
-	NextTry    time.Time   `json:"next_try,omitzero"`
-	Report     *ReportView `json:"report,omitempty"`
-	Lost       int         `json:"lost,omitempty"`
-	View       *View       `json:"view,omitempty"`
+	Root       string  `json:"root,omitempty"`
+	RootBase64 string  `json:"root_base64,omitempty"`
+	Path       string  `json:"path,omitempty"`
+	PathBase64 string  `json:"path_base64,omitempty"`
+	Phase      Phase   `json:"phase,omitempty"`
+	Plugin     *Plugin `json:"plugin,omitempty"`
+	// Reason is why a plugin was deregistered.
+	Reason  Reason      `json:"reason,omitempty"`
+	Error   string      `json:"error,omitempty"`
+	Tries   int         `json:"tries,omitempty"`
+	NextTry time.Time   `json:"next_try,omitzero"`
+	Report  *ReportView `json:"report,omitempty"`
+	Lost    int         `json:"lost,omitempty"`
+	View    *View       `json:"view,omitempty"`
 }
+
+// Reason is why a plugin is deregistered. The texts are part of the JSON interface.
+type Reason string
+
+// The reasons.
+const (
+	ReasonGone     Reason = "gone"     // its socket is
+	ReasonReplaced Reason = "replaced" // another instance has answered at its path
+	ReasonSilent   Reason = "silent"   // another instance is at its path and has not answered within 2 s (R6)
+	ReasonStopping Reason = "stopping" // Config.DeregisterOnStop
+)
 
 func (c *Core) emit(level Level, e Event) {
 	e.Version, e.Time = APIVersion, c.now

@@ -174,3 +174,34 @@ func TestEventGolden(t *testing.T) {
 	}
 	golden(t, "testdata/events.golden.json", events)
 }
+
+// A deregistered event says why.
+func TestReasons(t *testing.T) {
+	reason := func(d *driver, in Input) Reason {
+		for _, e := range d.core.Step(d.now, in) {
+			if e, ok := e.(Emit); ok && e.Event.Kind == EventDeregistered {
+				return e.Event.Reason
+			}
+		}
+		return ""
+	}
+	for _, c := range []struct {
+		want Reason
+		run  func(d *driver)
+	}{
+		{ReasonGone, func(d *driver) { d.scan() }},
+		{ReasonReplaced, func(d *driver) { d.scan(sock("a", 2, 2)); d.answers(5, csi, "x") }},
+		{ReasonReplaced, func(d *driver) { d.scan(sock("a", 2, 2)); d.step(Asked{ID: 5, Err: errTest, Failure: Unsupported}) }},
+		{ReasonSilent, func(d *driver) { d.scan(sock("a", 2, 2)); d.wait(2 * time.Second) }},
+		{ReasonStopping, func(d *driver) { d.step(Stopping{}) }},
+	} {
+		d := drive(t, Config{DeregisterOnStop: true})
+		d.step(HandlerAdded{csi})
+		d.scan(sock("a", 1, 1))
+		d.register(1, csi, "x")
+		c.run(d)
+		if got := reason(d, Called{ID: d.core.lastID}); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}

@@ -170,10 +170,13 @@ func result(id EffectID, k kind, b byte, info Info, dials bool) Input {
 	var failure Failure
 	if b&7 >= 4 {
 		err, failure = errTest, []Failure{Transient, Transient, Unsupported, Permanent}[b&3]
+		if k == ask && b&0x27 == 0x24 {
+			failure = Refused // nobody answered, so nothing is connected
+		}
 	}
 	switch k {
 	case ask:
-		return Asked{ID: id, Info: info, Connected: err == nil || b&32 == 0, Err: err, Failure: failure}
+		return Asked{ID: id, Info: info, Connected: err == nil || b&32 == 0 && failure != Refused, Err: err, Failure: failure}
 	case tell:
 		return Notified{ID: id, Err: err, Failure: failure}
 	case acknowledge:

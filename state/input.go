@@ -20,6 +20,8 @@ const (
 	Transient Failure = iota
 	// Unsupported: the other side does not know the call (R4, R13).
 	Unsupported
+	// Refused: nobody listens. A new instance may have been dialled between its bind and its listen, so its first refusal is no failure yet (R10).
+	Refused
 	// Permanent: asked again when the socket changes, on Retry, or after ten minutes (R13).
 	Permanent
 )

@@ -95,6 +95,9 @@ func (c *Core) asked(in Asked) {
 		c.refuse(s, unsupported, in.Err.Error(), 0)
 	case in.Failure == Permanent:
 		c.refuse(s, permanent, in.Err.Error(), conn)
+	case in.Failure == Refused && s.tries == 0 && !s.refusedOnce:
+		s.refusedOnce, s.nextTry = true, c.now.Add(listenGrace)
+		c.at(s.nextTry, s)
 	default:
 		c.fail(s, in.Err.Error(), conn)
 	}

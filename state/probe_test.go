@@ -60,6 +60,27 @@ func TestHandlerAddedWhileAsked(t *testing.T) {
 	d.want(d.answers(1, csi, "x"), "2 validate a CSI/x inode 1")
 }
 
+// R10: between its bind and its listen a new socket refuses. That is let pass once, and only for an instance that has not failed yet.
+func TestRefusedOnce(t *testing.T) {
+	refuse := func(id EffectID) Input { return Asked{ID: id, Err: errTest, Failure: Refused} }
+	d := drive(t, Config{})
+	d.scan(sock("a", 1, 1))
+	d.want(d.step(refuse(1)))
+	d.phase(dir+"/a", Pending)
+	d.want(d.wait(50*time.Millisecond - 1))
+	d.want(d.wait(1), "2 ask a")
+	d.want(d.step(refuse(2)), "synced") // O3: only now it was tried
+	d.phase(dir+"/a", Backoff)
+	d.want(d.wait(300 * time.Millisecond))
+	d.want(d.scan(sock("a", 2, 2)), "3 ask a") // a new inode
+	d.want(d.step(refuse(3)))
+	d.want(d.wait(50*time.Millisecond), "4 ask a")
+	d.step(Asked{ID: 4, Err: errTest})
+	d.want(d.wait(600*time.Millisecond), "5 ask a")
+	d.want(d.step(refuse(5)))
+	d.want(d.wait(700 * time.Millisecond))
+}
+
 // R8, R12: a socket of an unknown type that is touched in a loop has not said its type anew; a handler wakes it all the same.
 func TestHandlerAddedAfterTouch(t *testing.T) {
 	d := drive(t, Config{})

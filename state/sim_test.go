@@ -337,7 +337,7 @@ func (s *simulation) ask(e Ask) (time.Duration, func() Input) {
 		return d, func() Input { return Asked{ID: e.ID, Err: err, Failure: failure, Connected: connected} }
 	}
 	if err != nil {
-		return fail(err, Transient, false)
+		return fail(err, Refused, false)
 	}
 	if p.failures > 0 && !s.quiet {
 		p.failures--

@@ -29,6 +29,7 @@ type flight struct {
 	conn       EffectID     // what a probe uses
 	key        name         // what a call has reserved
 	subject    Registration // what a call is about
+	reason     Reason       // of a deregister
 }
 
 // refusal is why a socket is not tried again by itself.
@@ -59,18 +60,19 @@ type socket struct {
 	probeTicket, callTicket ticket
 	waitsFor                name // the reserved name it waits for
 
-	info      *Info // what it last said
-	report    *ReportView
-	refused   refusal
-	tries     int
-	err       string
-	nextTry   time.Time
-	never     bool // nextTry is not planned
-	urgent    bool // somebody asked: before the retries
-	delays    delays
-	lastReset time.Time // by stamps alone
-	lines     lines
-	untried   bool // Synced waits for it
+	info        *Info // what it last said
+	report      *ReportView
+	refused     refusal
+	tries       int
+	err         string
+	nextTry     time.Time
+	never       bool // nextTry is not planned
+	urgent      bool // somebody asked: before the retries
+	refusedOnce bool // and that was let pass
+	delays      delays
+	lastReset   time.Time // by stamps alone
+	lines       lines
+	untried     bool // Synced waits for it
 
 	phase Phase
 	since time.Time
@@ -182,6 +184,7 @@ func (c *Core) instance(s *socket, e scanner.Entry) {
 // startAfresh forgets the failures of an earlier instance.
 func (s *socket) startAfresh(now time.Time) {
 	s.tries, s.err, s.refused, s.nextTry, s.never = 0, "", accepted, now, false
+	s.refusedOnce = false
 	s.delays.reset()
 }
 
@@ -191,6 +194,7 @@ func (c *Core) gone(path string) {
 	s.generation, s.gone = c.generation, true
 	c.tried(s)
 	e := s.event(EventGone)
+	e.Error, e.Tries, e.NextTry = "", 0, time.Time{}
 	if s.registered == nil && s.call == nil {
 		e.Phase = "" // there is nothing left to do for it
 	}

@@ -108,7 +108,7 @@ func (l *listing) scan(ctx context.Context, cfg scanner.Config) error {
 	var errs []error
 	for _, e := range flatten(err) {
 		// The scanner speaks of its field where this command has a flag.
-		if text, ok := strings.CutSuffix(e.Error(), "Config.MaxEntries"); ok {
+		if text, ok := strings.CutSuffix(e.Error(), "MaxEntries"); ok {
 			e = errors.New(text + "--max-entries")
 		}
 		errs = append(errs, e)
