@@ -164,3 +164,47 @@ func TestSuccessResets(t *testing.T) {
 		t.Errorf("registered with %+v", s)
 	}
 }
+
+// R12: touching a registered socket in a loop does not have it registered at the pace of the scans.
+func TestTouchedWhileRegistered(t *testing.T) {
+	d := drive(t, Config{})
+	d.step(HandlerAdded{csi})
+	d.scan(sock("a", 1, 1))
+	d.register(1, csi, "x")
+	registers := 0
+	for stamp := range int64(1000) { // 20 s
+		d.scan(sock("a", 1, 2+stamp))
+		d.wait(20 * time.Millisecond)
+		for p := d.check.paths[dir+"/a"]; p.probe != nil || p.call != nil; {
+			switch {
+			case p.probe != nil && p.probe.kind == ask:
+				d.answers(p.probe.id, csi, "x")
+			case p.probe != nil:
+				d.told(p.probe.id)
+			default:
+				if p.call.kind == register {
+					registers++
+				}
+				d.ok(p.call.id)
+			}
+		}
+	}
+	// In each 5 s there is the touch that may reset, and the try that is left over at their end.
+	if registers < 2 || registers > 2*5 {
+		t.Errorf("it was registered %d times in 20 s of touching", registers)
+	}
+	d.phase(dir+"/a", Registered)
+}
+
+// O3: a plugin that starts anew before it has ever answered does not hold Synced up for ever.
+func TestSyncedDespiteRestarts(t *testing.T) {
+	d := drive(t, Config{})
+	d.scan(sock("a", 1, 1))
+	if d.core.synced {
+		t.Fatal("synced before the first try ended")
+	}
+	d.scan(sock("a", 2, 2))
+	if !d.core.synced {
+		t.Error("the first try was dropped, and Synced still waits for it")
+	}
+}

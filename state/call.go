@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"time"
 
 	"github.com/plugpoll/plugpoll/scanner"
@@ -42,6 +43,7 @@ func (c *Core) startCall(s *socket) {
 	}
 	if c.reserved[key] {
 		if s.waitsFor != key {
+			c.waitNoMore(s)
 			s.waitsFor = key
 			c.waiting[key] = append(c.waiting[key], s)
 		}
@@ -49,8 +51,21 @@ func (c *Core) startCall(s *socket) {
 	}
 	c.calls.take()
 	c.reserved[key] = true
-	s.waitsFor = name{}
+	c.waitNoMore(s)
 	c.call(s, k, key)
+}
+
+// waitNoMore takes s out of the line for a reserved name.
+func (c *Core) waitNoMore(s *socket) {
+	key := s.waitsFor
+	if key == (name{}) {
+		return
+	}
+	s.waitsFor = name{}
+	line := slices.DeleteFunc(c.waiting[key], func(o *socket) bool { return o == s })
+	if c.waiting[key] = line; len(line) == 0 {
+		delete(c.waiting, key)
+	}
 }
 
 // call starts a handler call in a place and under a name that the socket holds.
@@ -146,10 +161,8 @@ func (c *Core) release(key name) {
 	waiting := c.waiting[key]
 	delete(c.waiting, key)
 	for _, s := range waiting {
-		if s.waitsFor == key {
-			s.waitsFor = name{}
-			c.touch(s)
-		}
+		s.waitsFor = name{}
+		c.touch(s)
 	}
 }
 

@@ -98,6 +98,7 @@ type heldModel struct {
 	ack      Acknowledged
 	fails    int
 	next     time.Time
+	unsure   bool      // replaced is the next try that an event is about to tell
 	replaced time.Time // when it was first seen that another one is there
 }
 
@@ -202,20 +203,29 @@ func (k *checker) scan(in Scanned) {
 		switch {
 		case !had:
 			p.awaited = first
-			p.newInstance(k.now)
+			p.newInstance()
 			p.afresh(k.now)
+			p.makeWay(k.now)
 		case was.ID != e.ID || was.Maybe != e.Maybe:
-			p.newInstance(k.now)
+			p.newInstance()
 			k.replaced(p, was.ID, e.ID)
 		}
 	}
 }
 
-func (p *pathModel) newInstance(now time.Time) {
-	p.present, p.info = true, nil
-	if p.held != nil && p.held.replaced.IsZero() {
-		p.held.replaced = now
+// makeWay is R6: the time runs from the first replacement, or from when the new instance is first asked.
+func (p *pathModel) makeWay(now time.Time) {
+	if p.held == nil || !p.held.replaced.IsZero() {
+		return
 	}
+	if p.held.replaced = now; p.next.After(now) {
+		p.held.replaced = p.next
+	}
+	p.held.unsure = p.announce == EventReplaced
+}
+
+func (p *pathModel) newInstance() {
+	p.present, p.info = true, nil
 	p.instance++
 	p.outdate()
 }
@@ -237,16 +247,18 @@ func (k *checker) replaced(p *pathModel, was, is scanner.Identity) {
 	case k.now.Sub(p.lastReset) >= 5*time.Second:
 		p.lastReset = k.now
 		p.afresh(k.now)
-	case p.held != nil:
-		p.refused, p.next, p.never = accepted, k.now, false
-	case p.refused != accepted:
-		p.next, p.never = p.lastReset.Add(5*time.Second), false
 	case underWay:
 		p.tries++
 		p.transient++
-		p.awaited = false
+		p.refused, p.never = accepted, false
 		p.announce = EventReplaced
+	case p.refused != accepted, p.held != nil && p.tries == 0:
+		p.next, p.never = p.lastReset.Add(5*time.Second), false
 	}
+	if underWay {
+		p.awaited = false
+	}
+	p.makeWay(k.now)
 }
 
 func (k *checker) asked(in Asked) {
@@ -511,7 +523,7 @@ func (k *checker) probe(op Op, what kind, conn EffectID) *pathModel {
 		k.failf("probe %d of %q uses connection %d, which is not open or not its own", op.ID, op.Path, conn)
 	}
 	p.probe = f
-	retry := !p.urgent && (what == ask && p.tries > 0 || what == acknowledge && p.held != nil && p.held.fails > 0)
+	retry := !p.urgent && (what == ask && p.tries > 0 || what == tell && p.tries > 1 || what == acknowledge && p.held != nil && p.held.fails > 0)
 	p.urgent = false
 	if n := k.liveProbes(); n > k.probes || retry && n > k.probes-k.probes/4 {
 		k.failf("%d probes in %d slots, the last a retry: %v (R11)", n, k.probes, retry)
@@ -687,6 +699,9 @@ func (k *checker) emit(e Emit) {
 	p.announce = ""
 	switch ev.Kind {
 	case EventFailing, EventReplaced:
+		if p.held != nil && p.held.unsure {
+			p.held.replaced, p.held.unsure = ev.NextTry, false
+		}
 		p.next = ev.NextTry
 		k.paced(p.path, p.transient, ev.NextTry)
 	case EventNotAcknowledged:
@@ -786,6 +801,9 @@ func (k *checker) after(out []Effect) {
 
 // core compares what a Core shows with the model.
 func (k *checker) core(c *Core) error {
+	if err := bounded(c); err != nil {
+		return err
+	}
 	k.errs = nil
 	deadline := c.Deadline()
 	if w := k.soonest; !w.at.IsZero() && (deadline.IsZero() || deadline.After(w.at)) {
@@ -885,7 +903,7 @@ func (k *checker) wantsProbe(p *pathModel) (want, first bool, at time.Time) {
 	case !p.present || p.probe != nil:
 		return false, false, time.Time{}
 	case p.tell != 0:
-		return true, true, time.Time{}
+		return true, p.tries < 2, time.Time{}
 	case p.current():
 		if h := p.held; h.ack == "" || h.ack == AckNo {
 			if k.now.Before(h.next) {
@@ -929,4 +947,26 @@ func (k *checker) phaseOf(p *pathModel) Phase {
 		return Backoff
 	}
 	return Pending
+}
+
+// bounded is R12: what is gone is gone from everywhere, so that no queue can outgrow the sockets there are.
+func bounded(c *Core) error {
+	waiting := 0
+	for _, line := range c.waiting {
+		waiting += len(line)
+	}
+	for _, n := range []struct {
+		what string
+		n    int
+	}{
+		{"alarms", len(c.alarms)},
+		{"tickets for probes", len(c.probes.first) + len(c.probes.retries)},
+		{"tickets for calls", len(c.calls.first) + len(c.calls.retries)},
+		{"sockets waiting for a name", waiting},
+	} {
+		if n.n > len(c.sockets) {
+			return fmt.Errorf("%d %s for %d sockets", n.n, n.what, len(c.sockets))
+		}
+	}
+	return nil
 }

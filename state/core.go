@@ -20,6 +20,7 @@ const (
 	repeatLine    = time.Hour             // O1
 	maxLines      = 8                     // O1: in repeatLine, about one socket or root
 	maxMessage    = 1024                  // R3, bytes
+	maxTypeShown  = 256                   // bytes of a plugin type in a message, so that there is room for what matters
 )
 
 // Config is what a Core starts with.
@@ -58,7 +59,7 @@ type Core struct {
 	reporting  map[EffectID]*socket // by the Register whose handler may report
 
 	probes, calls slots
-	timers        timers
+	alarms        alarms
 	dirty         []*socket
 	out           []Effect
 
@@ -100,7 +101,7 @@ func New(cfg Config) *Core {
 // Step takes one input at the time now and returns what is to be done, in order. now must not go back.
 func (c *Core) Step(now time.Time, in Input) []Effect {
 	c.now, c.out = now, nil
-	for s := range c.timers.due(now) {
+	for s := range c.alarms.due(now) {
 		c.touch(s)
 	}
 	switch in := in.(type) {
@@ -131,7 +132,7 @@ func (c *Core) Deadline() time.Time {
 	if c.stopping {
 		return time.Time{}
 	}
-	return c.timers.first()
+	return c.alarms.first()
 }
 
 // Knows reports whether there is a socket at path.
@@ -216,9 +217,6 @@ func (c *Core) close(conn EffectID) {
 		c.do(Close{conn})
 	}
 }
-
-// at has the socket looked at when the time has come.
-func (c *Core) at(t time.Time, s *socket) { c.timers.add(t, s) }
 
 func (c *Core) types() []string {
 	types := slices.AppendSeq([]string{}, maps.Keys(c.known)) // never nil: JSON has []

@@ -85,7 +85,7 @@ func (c *Core) asked(in Asked) {
 	switch {
 	case in.Err == nil && !c.known[in.Info.Type]:
 		s.info = &in.Info
-		c.refuse(s, unknownType, fmt.Sprintf("no handler for plugin type %s: %s", scanner.Quote(in.Info.Type), c.typesText()), conn)
+		c.refuse(s, unknownType, fmt.Sprintf("no handler for plugin type %s: %s", scanner.Quote(scanner.Clean(in.Info.Type, maxTypeShown)), c.typesText()), conn)
 	case in.Err == nil:
 		s.info = &in.Info
 		s.refused = accepted
@@ -97,7 +97,6 @@ func (c *Core) asked(in Asked) {
 		c.refuse(s, permanent, in.Err.Error(), conn)
 	case in.Failure == Refused && s.tries == 0 && !s.refusedOnce:
 		s.refusedOnce, s.nextTry = true, c.now.Add(listenGrace)
-		c.at(s.nextTry, s)
 	default:
 		c.fail(s, in.Err.Error(), conn)
 	}
@@ -131,9 +130,6 @@ func (c *Core) refuse(s *socket, why refusal, cause string, conn EffectID) {
 func (c *Core) failed(s *socket, cause string, conn EffectID, k EventKind, loud Level) {
 	s.tries++
 	s.err = scanner.Clean(cause, maxMessage)
-	if !s.never {
-		c.at(s.nextTry, s)
-	}
 	if conn != 0 {
 		s.telling = &message{generation: s.generation, conn: conn, text: s.err}
 	}
@@ -173,7 +169,6 @@ func (c *Core) notified(in Notified) {
 		h.ack, h.ackErr = AckNo, scanner.Clean(in.Err.Error(), maxMessage)
 		h.ackTries++
 		h.ackNext = c.now.Add(h.ackDelays.next(c.random))
-		c.at(h.ackNext, s)
 		c.emit(h.lines.level(c.now, h.ackErr), s.event(EventNotAcknowledged))
 	}
 }

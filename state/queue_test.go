@@ -120,3 +120,57 @@ func TestQueueForgets(t *testing.T) {
 		t.Errorf("something is left:\n%s", l)
 	}
 }
+
+// R11, R12: with more sockets to try again than places, each gets its turn.
+func TestRetriesTakeTurns(t *testing.T) {
+	d := drive(t, Config{Probes: 4})
+	var all []scanner.Entry
+	for i := range 40 {
+		all = append(all, sock(fmt.Sprintf("s%02d", i), uint64(i+1), 1))
+	}
+	asks := map[string]int{}
+	d.scan(all...)
+	for range 2000 { // every ask hangs for a second
+		for _, p := range d.check.paths {
+			if p.probe != nil {
+				asks[p.path]++
+				d.refused(p.probe.id)
+			}
+		}
+		d.wait(time.Second)
+	}
+	least, most := 1<<30, 0
+	for _, e := range all {
+		least, most = min(least, asks[e.Path]), max(most, asks[e.Path])
+	}
+	if least < most/2 {
+		t.Errorf("one socket was asked %d times, another %d times", least, most)
+	}
+}
+
+// R11: telling a plugin that it failed once more is a retry too.
+func TestTellingRetries(t *testing.T) {
+	d := drive(t, Config{Probes: 4, Calls: 10})
+	d.step(HandlerAdded{csi})
+	var all []scanner.Entry
+	for i := range 10 {
+		all = append(all, sock(fmt.Sprintf("s%02d", i), uint64(i+1), 1))
+	}
+	d.scan(all...)
+	for range 100 { // handlers refuse at once; telling never ends in the second round
+		for _, p := range d.check.paths {
+			switch {
+			case p.probe != nil && p.probe.kind == ask:
+				d.answers(p.probe.id, csi, p.path)
+			case p.probe != nil && p.tries < 2:
+				d.told(p.probe.id)
+			case p.call != nil:
+				d.fails(p.call.id)
+			}
+		}
+		d.wait(100 * time.Millisecond)
+	}
+	if got := d.core.probes.used; got != 3 {
+		t.Errorf("%d of 4 places are taken by retries, want 3", got)
+	}
+}

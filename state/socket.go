@@ -59,6 +59,7 @@ type socket struct {
 	registered              *held
 	probeTicket, callTicket ticket
 	waitsFor                name // the reserved name it waits for
+	alarm                   alarm
 
 	info        *Info // what it last said
 	report      *ReportView
@@ -139,6 +140,7 @@ func (c *Core) added(r *root, e scanner.Entry, first bool) {
 	}
 	c.instance(s, e)
 	s.startAfresh(c.now)
+	c.makeWay(s)
 	c.emit(Debug, s.event(EventFound))
 }
 
@@ -153,32 +155,40 @@ func (c *Core) replaced(e scanner.Entry) {
 	case c.now.Sub(s.lastReset) >= stampReset:
 		s.lastReset = c.now
 		s.startAfresh(c.now)
-	case s.registered != nil:
-		s.refused, s.nextTry, s.never = accepted, c.now, false
-	case s.refused != accepted:
-		s.nextTry, s.never = s.lastReset.Add(stampReset), false
-		c.at(s.nextTry, s)
 	case underWay:
 		// A try that is dropped for this counts as failed: being touched in a loop does not defeat the backoff (R12).
 		s.tries++
 		s.err = "the socket changed again while it was being tried"
-		s.nextTry = c.now.Add(s.delays.next(c.random))
-		c.at(s.nextTry, s)
-		c.tried(s)
+		s.refused, s.nextTry, s.never = accepted, c.now.Add(s.delays.next(c.random)), false
+	case s.refused != accepted, s.registered != nil && s.tries == 0:
+		s.nextTry, s.never = s.lastReset.Add(stampReset), false
 	}
+	if underWay {
+		c.tried(s) // however it is tried next, its first try has ended (O3)
+	}
+	c.makeWay(s)
 	c.emit(Debug, s.event(EventReplaced))
 }
 
 // instance makes e the one that should be registered.
 func (c *Core) instance(s *socket, e scanner.Entry) {
-	if h := s.registered; h != nil && h.makeWay.IsZero() {
-		h.makeWay = c.now.Add(replaceGrace)
-		c.at(h.makeWay, s)
-	}
 	c.generation++
 	s.generation, s.entry, s.gone, s.found, s.info = c.generation, e, false, c.now, nil
 	c.dropOutdated(s)
 	c.touch(s)
+}
+
+// makeWay sets how long what is registered may stand while another instance is at its path and has not answered (R6).
+func (c *Core) makeWay(s *socket) {
+	h := s.registered
+	if h == nil || !h.makeWay.IsZero() {
+		return
+	}
+	from := c.now
+	if s.nextTry.After(from) {
+		from = s.nextTry
+	}
+	h.makeWay = from.Add(replaceGrace)
 }
 
 // startAfresh forgets the failures of an earlier instance.
@@ -219,23 +229,52 @@ func (c *Core) advance(s *socket) {
 		s.deleted = true
 		c.probes.drop(s)
 		c.calls.drop(s)
+		c.waitNoMore(s)
+		c.alarms.set(s, time.Time{})
 		delete(c.sockets, s.path)
 		c.version++
 		return
 	}
 	if k := c.wantsProbe(s); k != none {
-		retry := k == ask && s.tries > 0 || k == acknowledge && s.registered.ackTries > 0
+		retry := k == ask && s.tries > 0 || k == tell && s.tries > 1 || k == acknowledge && s.registered.ackTries > 0
 		c.probes.push(s, retry && !s.urgent)
 	} else {
 		c.probes.drop(s)
+		s.urgent = false
 	}
 	if k, key := c.wantsCall(s); k == none {
 		c.calls.drop(s)
-		s.waitsFor = name{}
+		c.waitNoMore(s)
 	} else if s.waitsFor != key || !c.reserved[key] {
 		c.calls.push(s, k == validate && s.tries > 0)
 	}
+	c.alarms.set(s, c.nextLook(s))
 	c.phased(s)
+}
+
+// nextLook is when the socket needs something that it does not need now. Zero: only an input can change that.
+func (c *Core) nextLook(s *socket) (at time.Time) {
+	earlier := func(t time.Time) {
+		if t.After(c.now) && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	h := s.registered
+	switch {
+	case s.gone || c.stopping:
+	case s.current():
+		if h.ack == AckNo {
+			earlier(h.ackNext)
+		}
+	default:
+		if !s.never {
+			earlier(s.nextTry)
+		}
+		if h != nil {
+			earlier(h.makeWay)
+		}
+	}
+	return at
 }
 
 func (c *Core) dropOutdated(s *socket) {
