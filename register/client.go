@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -29,7 +31,7 @@ type client struct{ cfg Config }
 func (c client) open(ctx context.Context, e scanner.Entry) (*connection, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, c.cfg.DialTimeout)
 	defer cancel()
-	raw, err := c.cfg.Dial(dialCtx, e)
+	dialled, err := c.cfg.Dial(dialCtx, e)
 	if err != nil {
 		err = bare(err)
 		if ctx.Err() == nil && (dialCtx.Err() != nil || errors.Is(err, context.DeadlineExceeded)) {
@@ -37,9 +39,10 @@ func (c client) open(ctx context.Context, e scanner.Entry) (*connection, error) 
 		}
 		return nil, fmt.Errorf("dial: %w", err)
 	}
+	raw := &plain{Conn: dialled}
 	// The target is a constant, never the path: gRPC parses targets, and file names may hold anything (R14).
 	conn, err := grpc.NewClient("passthrough:///plugin",
-		grpc.WithContextDialer(once(plain{raw})),
+		grpc.WithContextDialer(once(raw)),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithAuthority("localhost"),
 		grpc.WithNoProxy(),
@@ -66,7 +69,7 @@ func (c client) ask(ctx context.Context, e scanner.Entry) (state.Info, *connecti
 	defer cancel()
 	answer, err := registerapi.NewRegistrationClient(conn).GetInfo(infoCtx, &registerapi.InfoRequest{})
 	if err != nil {
-		return state.Info{}, nil, errors.Join(c.rpcError("GetInfo", err, c.cfg.InfoTimeout.String()), conn.Close())
+		return state.Info{}, nil, errors.Join(rpcError("GetInfo", err, conn, c.cfg.InfoTimeout), conn.Close())
 	}
 	info, err := understand(answer, e.Path, runtime.GOOS)
 	if err != nil {
@@ -95,7 +98,7 @@ func (c client) notify(ctx context.Context, conn *connection, n state.Notify) er
 	defer cancel()
 	_, err := registerapi.NewRegistrationClient(conn).NotifyRegistrationStatus(ctx,
 		&registerapi.RegistrationStatus{PluginRegistered: n.Registered, Error: n.Message})
-	return c.rpcError("NotifyRegistrationStatus", err, c.cfg.NotifyTimeout.String())
+	return rpcError("NotifyRegistrationStatus", err, conn, c.cfg.NotifyTimeout)
 }
 
 // callError is a failed call, in words that begin with the call and not with "rpc error".
@@ -108,19 +111,25 @@ type callError struct {
 func (e *callError) Error() string { return e.call + ": " + e.text }
 func (e *callError) Unwrap() error { return e.err }
 
-func (c client) rpcError(call string, err error, limit string) error {
+func rpcError(call string, err error, conn *connection, limit time.Duration) error {
 	if err == nil {
 		return nil
 	}
 	s := status.Convert(err)
-	switch s.Code() {
-	case codes.DeadlineExceeded:
-		return &callError{call, "no answer within " + limit, err}
-	case codes.Unimplemented:
+	switch end := conn.raw.end(); {
+	case s.Code() == codes.DeadlineExceeded:
+		return &callError{call, "no answer within " + limit.String(), err}
+	case s.Code() == codes.Unavailable && end != "" && ofTransport.MatchString(s.Message()):
+		return &callError{call, end, err}
+	case s.Code() == codes.Unimplemented:
 		return &callError{call, "the socket does not offer it (" + s.Message() + ")", err}
 	}
 	return &callError{call, fmt.Sprintf("%s (%v)", cause(s.Message()), s.Code()), err}
 }
+
+// ofTransport tells what gRPC's client says of a connection that ended from what a plugin answers. Its words differ with the moment, and each would
+// be another cause in the log (O1); how the connection ended says more.
+var ofTransport = regexp.MustCompile(`^(connection error|closing transport|transport is closing|error reading from server|failed to write)|preface`)
 
 // cause unwraps what gRPC says when a connection comes to nothing: connection error: desc = "transport: …".
 func cause(message string) string {

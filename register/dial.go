@@ -21,7 +21,7 @@ const busyPause = 100 * time.Millisecond
 
 // dialUnix is the Dialer of the operating system's filesystem.
 func dialUnix(ctx context.Context, e scanner.Entry) (net.Conn, error) {
-	address, err := unixAddress(e.Path, runtime.GOOS)
+	address, err := SocketAddress(e.Path, runtime.GOOS)
 	if err != nil {
 		return nil, err
 	}
@@ -44,8 +44,10 @@ func dialUnix(ctx context.Context, e scanner.Entry) (net.Conn, error) {
 	return conn, nil
 }
 
-// unixAddress is what net takes for a path: a leading @ would be an abstract name, and a path that does not fit the address gives but "invalid argument".
-func unixAddress(path, goos string) (string, error) {
+// SocketAddress returns what package net takes as the address of the unix socket at path: a leading @ would mean an abstract name, and a path that does
+// not fit into an address (more than 107 bytes, on darwin 103) gives no more than "invalid argument"; here it is an error that says so, and is Permanent.
+// It takes the operating system, as in runtime.GOOS, as data.
+func SocketAddress(path, goos string) (string, error) {
 	limit := 107
 	if goos == "darwin" {
 		limit = 103

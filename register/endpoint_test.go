@@ -111,12 +111,12 @@ func TestUnixAddress(t *testing.T) {
 		{long + "xxxxx", "linux", ""},
 		{long + "xxxx", "windows", long + "xxxx"},
 	} {
-		got, err := unixAddress(c.path, c.goos)
+		got, err := SocketAddress(c.path, c.goos)
 		if got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%q on %s is %q, %v", c.path, c.goos, got, err)
 		}
 	}
-	_, err := unixAddress(long+"xxxxx", "linux")
+	_, err := SocketAddress(long+"xxxxx", "linux")
 	if want := "path too long for a socket address (108 > 107 bytes): use a shorter directory"; err == nil || err.Error() != want {
 		t.Errorf("the error is %v, want %s", err, want)
 	}

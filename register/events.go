@@ -64,6 +64,7 @@ func (m *Manager) leave(s *subscription) {
 	m.mu.Lock()
 	delete(m.readers, s)
 	m.mu.Unlock()
+	s.finish()
 }
 
 func (s *subscription) publish(e state.Event) {

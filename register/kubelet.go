@@ -17,7 +17,9 @@ type KubeletHandler interface {
 // The time RegisterPlugin is given for its calls to the plugin is what is left less this, at least half of it (R9).
 const kubeletReserve = 10 * time.Second
 
-// Kubelet makes a Handler of a handler written for the kubelet.
+// Kubelet makes a Handler of a handler written for the kubelet. RegisterPlugin is told how long its calls to the plugin may take: what is left of
+// Config.HandlerTimeout less 10 s, at least half of it; nil if there is no deadline. DeRegisterPlugin cannot fail. Of several sockets that announce one name (N1) it
+// can tell the endpoints apart, not the sockets.
 func Kubelet(h KubeletHandler) Handler { return kubelet{h} }
 
 type kubelet struct{ KubeletHandler }

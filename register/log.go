@@ -22,11 +22,14 @@ var messages = map[state.EventKind]string{
 	state.EventRejected:        "rejected",
 	state.EventIgnored:         "ignored, it is not a registration socket",
 	state.EventDeregistered:    "deregistered",
-	state.EventReport:          "report",
-	state.EventRootFailing:     "directory cannot be read as a whole, what is known stays",
-	state.EventRootRecovered:   "directory can be read again",
+	state.EventReport:          "handler reports",
+	state.EventRootFailing:     "cannot read the whole directory; sockets found earlier are kept",
+	state.EventRootRecovered:   "the directory can be read again",
 	state.EventSynced:          "everything found at start was tried",
 }
+
+// maxValue is how many bytes of what a plugin says of itself stand in a line.
+const maxValue = 256
 
 // print writes an event to the log, as loud as the core decided (O1).
 func (l *loop) print(e state.Emit) {
@@ -47,16 +50,16 @@ func (l *loop) print(e state.Emit) {
 	}
 	add("path", cmp.Or(ev.Path, ev.Root))
 	if p := ev.Plugin; p != nil {
-		add("type", p.Type)
-		add("name", p.Name)
+		add("type", scanner.Clean(p.Type, maxValue))
+		add("name", scanner.Clean(p.Name, maxValue))
 		if p.Endpoint != ev.Path {
-			add("endpoint", p.Endpoint)
+			add("endpoint", scanner.Clean(p.Endpoint, maxValue))
 		}
 	}
 	message := messages[ev.Kind]
 	switch {
 	case ev.Kind == state.EventRegistered:
-		add("versions", scanner.Clean(strings.Join(ev.Plugin.Versions, ","), 256))
+		add("versions", scanner.Clean(strings.Join(ev.Plugin.Versions, ","), maxValue))
 	case ev.Kind == state.EventDeregistered && ev.Error != "":
 		message = "deregistered, but its handler failed to let it go"
 	}
@@ -68,7 +71,7 @@ func (l *loop) print(e state.Emit) {
 		args = append(args, "tries", ev.Tries)
 	}
 	if !ev.NextTry.IsZero() {
-		args = append(args, "next_try", ev.NextTry.Format("15:04:05.000"))
+		args = append(args, "next_try", ev.NextTry.Format("2006-01-02T15:04:05.000Z07:00"))
 	}
 	add("reason", string(ev.Reason))
 	add("error", ev.Error)
@@ -85,9 +88,9 @@ func (l *loop) printCall(message, path string, err error, args ...any) {
 }
 
 func (l *loop) printTold(n state.Notify, err error) {
-	message, args := "told", []any{"registered", n.Registered}
+	message, args := "plugin told", []any{"registered", n.Registered}
 	if err != nil {
-		message = "could not be told"
+		message = "plugin could not be told"
 	}
 	if n.Message != "" {
 		args = append(args, "message", shown(n.Message))

@@ -51,7 +51,7 @@ func NewManager(cfg Config) (*Manager, error) {
 	cfg = cfg.withDefaults()
 	m := &Manager{
 		cfg:      cfg,
-		log:      cfg.Logger.Named("register"),
+		log:      cfg.Logger.Named("manager"),
 		client:   client{cfg},
 		synced:   make(chan struct{}),
 		poke:     make(chan struct{}, 1),
@@ -94,7 +94,12 @@ func (m *Manager) AddHandler(pluginType string, h Handler) error {
 		return fmt.Errorf("register: AddHandler: there is a handler for %q already", pluginType)
 	}
 	m.handlers[pluginType] = h
-	m.postLocked(state.HandlerAdded{Type: pluginType})
+	added := state.HandlerAdded{Type: pluginType}
+	if !m.running && !m.ended {
+		m.core.Step(time.Now(), added) // nothing was scanned yet, so there is nothing to do
+		return nil
+	}
+	m.postLocked(added)
 	return nil
 }
 
@@ -109,7 +114,7 @@ func (m *Manager) View() state.View {
 }
 
 // Retry has the socket at path tried now, whatever its backoff. The empty path means every socket, and every root is scanned now too.
-// An unknown path is an *Error that wraps ErrUnknownPath.
+// An unknown path is an *Error that wraps ErrUnknownPath. Once Run has ended it does nothing.
 func (m *Manager) Retry(path string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -2,17 +2,18 @@ package register
 
 import (
 	"context"
-	"fmt"
+	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/plugpoll/plugpoll/scanner"
 	"github.com/plugpoll/plugpoll/state"
 )
 
 // work is an effect that is being carried out, in a goroutine of its own. How many there may be is the core's decision (R11).
 type work struct {
-	what   string
-	cancel context.CancelFunc
+	what, path string
+	cancel     context.CancelFunc
 }
 
 // carryOut does one effect, or starts it.
@@ -23,17 +24,13 @@ func (l *loop) carryOut(e state.Effect) {
 	case state.Notify:
 		l.probe(e.Op, "NotifyRegistrationStatus", func(ctx context.Context) state.Input { return l.notify(ctx, e) })
 	case state.Validate:
-		l.call(e.Op, "Validate", e.Registration, func(ctx context.Context, h Handler) error {
-			return h.Validate(ctx, e.Registration)
-		})
+		l.call(e.Op, "Validate", e.Registration, Handler.Validate)
 	case state.Register:
-		l.call(e.Op, "Register", e.Registration, func(ctx context.Context, h Handler) error {
-			return h.Register(ctx, e.Registration, func(r state.Report) { l.post(state.Reported{ID: e.ID, Report: r}) })
+		l.call(e.Op, "Register", e.Registration, func(h Handler, ctx context.Context, r state.Registration) error {
+			return h.Register(ctx, r, func(r state.Report) { l.post(state.Reported{ID: e.ID, Report: presentable(r)}) })
 		})
 	case state.Deregister:
-		l.call(e.Op, "Deregister", e.Registration, func(ctx context.Context, h Handler) error {
-			return h.Deregister(ctx, e.Registration)
-		})
+		l.call(e.Op, "Deregister", e.Registration, Handler.Deregister)
 	case state.Cancel:
 		if w := l.running[e.ID]; w != nil {
 			w.cancel()
@@ -49,18 +46,18 @@ func (l *loop) carryOut(e state.Effect) {
 	}
 }
 
-func (l *loop) start(id state.EffectID, what string, ctx context.Context, cancel context.CancelFunc, f func(context.Context) state.Input) {
-	l.running[id] = &work{what, cancel}
-	go func() { l.post(done{id, f(ctx)}) }()
+func (l *loop) start(op state.Op, what string, ctx context.Context, cancel context.CancelFunc, f func(context.Context) state.Input) {
+	l.running[op.ID] = &work{what, op.Path, cancel}
+	go func() { l.post(done{op.ID, f(ctx)}) }()
 }
 
 func (l *loop) probe(op state.Op, what string, f func(context.Context) state.Input) {
 	ctx, cancel := context.WithCancel(l.ctx)
-	l.start(op.ID, what+" of "+scanner.Quote(op.Path), ctx, cancel, f)
+	l.start(op, what, ctx, cancel, f)
 }
 
 // call starts a handler call. Only Deregister is called after Run's context has ended, with a fresh one (S1).
-func (l *loop) call(op state.Op, verb string, r state.Registration, f func(context.Context, Handler) error) {
+func (l *loop) call(op state.Op, verb string, r state.Registration, f func(Handler, context.Context, state.Registration) error) {
 	limit := l.cfg.HandlerTimeout
 	ctx := l.ctx
 	if verb == "Deregister" {
@@ -78,11 +75,23 @@ func (l *loop) call(op state.Op, verb string, r state.Registration, f func(conte
 	l.mu.Lock()
 	h := l.handlers[r.Type]
 	l.mu.Unlock()
-	what := fmt.Sprintf("%s of %s", verb, scanner.Quote(op.Path))
-	l.start(op.ID, what, ctx, cancel, func(ctx context.Context) state.Input {
-		err := f(ctx, h)
+	r.Versions = slices.Clone(r.Versions) // the handler may do with it what it likes
+	l.start(op, verb, ctx, cancel, func(ctx context.Context) state.Input {
+		err := ctx.Err() // it may have ended since the core decided
+		if err == nil {
+			err = f(h, ctx, r)
+		}
 		return state.Called{ID: op.ID, Err: err, Failure: failureOf(err)}
 	})
+}
+
+// presentable takes a Detail that does not marshal out of a report: it would take the whole View with it.
+func presentable(r state.Report) state.Report {
+	if _, err := json.Marshal(r.Detail); err != nil {
+		r.Detail = nil
+		r.Message = strings.TrimPrefix(r.Message+"; its detail cannot be shown: "+err.Error(), "; ")
+	}
+	return r
 }
 
 func (l *loop) ask(ctx context.Context, e state.Ask) state.Input {
@@ -91,7 +100,11 @@ func (l *loop) ask(ctx context.Context, e state.Ask) state.Input {
 	if conn != nil {
 		l.keep(e.ID, conn)
 	}
-	l.printCall("asked", e.Path, err, "took", time.Since(started).Round(time.Millisecond))
+	message := "GetInfo answered"
+	if err != nil {
+		message = "GetInfo failed"
+	}
+	l.printCall(message, e.Path, err, "took", time.Since(started).Round(time.Millisecond).String())
 	return state.Asked{ID: e.ID, Info: info, Connected: conn != nil, Err: err, Failure: failureOf(err)}
 }
 

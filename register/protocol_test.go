@@ -276,7 +276,7 @@ func TestDeregister(t *testing.T) {
 		if r := p.Record(); r.Dials != 1 || r.GetInfos != 1 {
 			w.Errorf("the plugin saw %+v", r)
 		}
-		want := `register: deregistered, but its handler failed to let it go: path=/plugins/a.sock type=TestPlugin name=a endpoint=/run/a.sock reason=gone error="deregister: busy\\nwith it"`
+		want := `manager: deregistered, but its handler failed to let it go: path=/plugins/a.sock type=TestPlugin name=a endpoint=/run/a.sock reason=gone error="deregister: busy\\nwith it"`
 		if warned := w.log.lines("[WARN]"); !slices.Equal(warned, []string{want}) {
 			w.Errorf("warned\n%q, want\n%q", warned, want)
 		}

@@ -342,8 +342,9 @@ func TestUnusedConnectionIsClosed(t *testing.T) {
 func TestOnce(t *testing.T) {
 	client, server := net.Pipe()
 	defer func() { _ = errors.Join(client.Close(), server.Close()) }()
-	dial := once(client)
-	if c, err := dial(t.Context(), ""); c != client || err != nil {
+	conn := &plain{Conn: client}
+	dial := once(conn)
+	if c, err := dial(t.Context(), ""); c != conn || err != nil {
 		t.Errorf("the first dial is %v, %v", c, err)
 	}
 	if c, err := dial(t.Context(), ""); c != nil || err == nil {

@@ -58,13 +58,13 @@ func (m *Manager) Run(ctx context.Context) error {
 		case <-l.timer.C:
 			tick = true
 		}
-		// Before any mail: what fails because ctx has ended is no failure of a plugin.
-		if ctx.Err() != nil && !l.stopping {
-			stop = nil
-			l.stop()
-		}
 		for _, mail := range m.takeMail() {
+			// Asked after the mail was taken: what fails because ctx has ended is no failure of a plugin.
+			l.stopIfEnded()
 			l.take(mail)
+		}
+		if l.stopIfEnded(); l.stopping {
+			stop = nil
 		}
 		if tick {
 			l.step(state.Tick{})
@@ -175,6 +175,12 @@ func (l *loop) wakeAt() time.Time {
 	return at
 }
 
+func (l *loop) stopIfEnded() {
+	if l.ctx.Err() != nil && !l.stopping {
+		l.stop()
+	}
+}
+
 // stop begins the end: no call starts any more, what runs is cancelled.
 func (l *loop) stop() {
 	now := time.Now()
@@ -193,9 +199,18 @@ func (l *loop) finished(now time.Time) bool {
 // left lists what is left behind, and ends its contexts: a Deregister's is not Run's own.
 func (l *loop) left() error {
 	var stuck []string
+	paths := map[string]bool{}
 	for _, w := range l.running {
 		w.cancel()
-		stuck = append(stuck, w.what)
+		paths[w.path] = true
+		stuck = append(stuck, w.what+" of "+scanner.Quote(w.path))
+	}
+	if l.cfg.DeregisterOnStop {
+		for _, s := range l.View().Sockets {
+			if held := s.Phase == state.Registered || s.Phase == state.Deregistering; held && !paths[s.Path] {
+				stuck = append(stuck, "Deregister of "+scanner.Quote(s.Path)+", which has not begun")
+			}
+		}
 	}
 	for _, r := range l.roots {
 		if r.busy {

@@ -189,12 +189,13 @@ func (c *Core) registeredNow(s *socket, f *flight) {
 	h := &held{Registration: f.subject, generation: f.generation, by: f.id}
 	s.registered = h
 	if s.outdated(f) {
+		c.emit(Debug, s.event(EventRegistered)) // deregistered follows at once
 		return
 	}
 	h.conn, s.answer = s.answer.conn, nil
 	s.tries, s.err, s.refused = 0, "", accepted
 	s.delays.reset()
-	s.lines = nil
+	s.lines.recovered()
 	c.tried(s)
 	c.emit(Notice, s.event(EventRegistered))
 }

@@ -260,7 +260,7 @@ func (c *Core) reported(in Reported) {
 	s.report = &ReportView{Time: c.now, Health: r.Health, Message: scanner.Clean(r.Message, maxMessage), Detail: r.Detail}
 	c.version++
 	e := s.event(EventReport)
-	e.Report = s.report
+	e.Report, e.Error, e.Tries, e.NextTry = s.report, "", 0, time.Time{}
 	c.emit(Debug, e)
 }
 

@@ -32,7 +32,7 @@ const (
 	EventAcknowledged    EventKind = "acknowledged"     // the plugin was told so
 	EventNotAcknowledged EventKind = "not_acknowledged" // the plugin could not be told; that alone is tried again (R4)
 	EventFailing         EventKind = "failing"          // a try failed; NextTry says when the next one is
-	EventRejected        EventKind = "rejected"         // not tried again until something changes (R8, R13)
+	EventRejected        EventKind = "rejected"         // tried again when something changes, on Retry or, but for an unknown type, after ten minutes (R8, R13)
 	EventIgnored         EventKind = "ignored"          // it is not a registration socket (R13)
 	EventDeregistered    EventKind = "deregistered"     // the handler was told that it is gone
 	EventReport          EventKind = "report"           // its handler reports something

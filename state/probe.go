@@ -134,7 +134,10 @@ func (c *Core) failed(s *socket, cause string, conn EffectID, k EventKind, loud 
 		s.telling = &message{generation: s.generation, conn: conn, text: s.err}
 	}
 	c.tried(s)
-	level := s.lines.level(c.now, s.err)
+	level := Debug
+	if s.entry.Stale == nil { // else its directory's line says enough
+		level = s.lines.level(c.now, s.err)
+	}
 	c.emit(min(level, loud), s.event(k))
 }
 

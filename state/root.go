@@ -69,9 +69,9 @@ func (c *Core) rootHealth(r *root, in Scanned) {
 	was := r.err
 	if in.Err == nil {
 		r.err, r.good = "", in.Ended
-		r.lines = nil
+		level := r.lines.recovered()
 		if was != "" {
-			c.emit(Notice, Event{Kind: EventRootRecovered, Root: r.Path})
+			c.emit(level, Event{Kind: EventRootRecovered, Root: r.Path})
 		}
 		return
 	}
@@ -107,13 +107,25 @@ type lines []line
 type line struct {
 	cause string
 	at    time.Time
+	past  bool // it recovered since
+}
+
+// recovered lets every cause be said again, within the bound, and returns how loud the recovery is: as long as its failure was said, it is too.
+func (l *lines) recovered() Level {
+	level := Debug
+	for i := range *l {
+		if !(*l)[i].past {
+			(*l)[i].past, level = true, Notice
+		}
+	}
+	return level
 }
 
 func (l *lines) level(now time.Time, cause string) Level {
 	*l = slices.DeleteFunc(*l, func(said line) bool { return now.Sub(said.at) >= repeatLine })
-	if len(*l) == maxLines || slices.ContainsFunc(*l, func(said line) bool { return said.cause == cause }) {
+	if len(*l) == maxLines || slices.ContainsFunc(*l, func(said line) bool { return said.cause == cause && !said.past }) {
 		return Debug
 	}
-	*l = append(*l, line{cause, now})
+	*l = append(*l, line{cause: cause, at: now})
 	return Warn
 }

@@ -16,7 +16,7 @@ const (
 	Registering   Phase = "registering"   // being asked or handed to the handler
 	Registered    Phase = "registered"    // the handler has it
 	Backoff       Phase = "backoff"       // the last try failed; NextTry says when the next one is
-	Rejected      Phase = "rejected"      // not tried again until something changes, on Retry, or after ten minutes
+	Rejected      Phase = "rejected"      // tried again when something changes, on Retry or, but for an unknown type, after ten minutes
 	NotPlugin     Phase = "ignored"       // it does not speak the registration protocol
 	Deregistering Phase = "deregistering" // it is gone and its handler is being told
 )

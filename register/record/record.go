@@ -17,8 +17,8 @@ import (
 	"github.com/plugpoll/plugpoll/state"
 )
 
-// Types are the plugin types that Kubernetes knows.
-var Types = [...]string{registerapi.CSIPlugin, registerapi.DevicePlugin, registerapi.DRAPlugin}
+// Types are the plugin types that Kubernetes knows, sorted.
+var Types = [...]string{registerapi.CSIPlugin, registerapi.DRAPlugin, registerapi.DevicePlugin}
 
 // Handler is a register.Handler. Its zero value is ready, for any number of types, and has no state.
 type Handler struct{}

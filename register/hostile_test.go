@@ -1,0 +1,232 @@
+package register
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/plugpoll/plugpoll/conformance/simfs"
+	"github.com/plugpoll/plugpoll/scanner"
+	"github.com/plugpoll/plugpoll/state"
+)
+
+// deafConn is a connection whose peer stops reading: from then on a Write ends with Close only.
+type deafConn struct {
+	net.Conn
+	mu     sync.Mutex
+	deaf   bool
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (c *deafConn) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	deaf := c.deaf
+	c.mu.Unlock()
+	if deaf {
+		<-c.closed
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *deafConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// S1: a plugin that does not read what it is sent holds up neither the others nor the end.
+func TestDeafPlugin(t *testing.T) {
+	var conns []*deafConn
+	var w *world
+	cfg := Config{Dial: func(ctx context.Context, e scanner.Entry) (net.Conn, error) {
+		conn, err := w.dial(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		c := &deafConn{Conn: conn, closed: make(chan struct{})}
+		conns = append(conns, c)
+		return c, nil
+	}}
+	deafen := func() {
+		for _, c := range conns {
+			c.mu.Lock()
+			c.deaf = true
+			c.mu.Unlock()
+		}
+		conns = nil
+	}
+	bubble(t, cfg, func(in *world) {
+		w = in
+		w.bind("deaf.sock", simfs.Plugin{})
+		w.run()
+		deafen()
+		w.remove("deaf.sock")
+		w.pass(scanner.DefaultInterval)
+		w.bind("good.sock", simfs.Plugin{})
+		w.pass(scanner.DefaultInterval)
+		w.phase("good.sock", state.Registered)
+		deafen()
+		before := w.now()
+		w.must(w.stop())
+		if took := w.now() - before; took > time.Second {
+			w.Errorf("Run took %v to end", took)
+		}
+	})
+}
+
+// R5: what a handler does with the versions it is given changes nothing for anybody else.
+func TestVersionsAreACopy(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		for _, verb := range []string{"Validate", "Register"} {
+			w.h.on(verb, func(_ context.Context, r state.Registration) error {
+				if !slices.Equal(r.Versions, []string{"2", "1"}) {
+					t.Errorf("%s is given the versions %q", verb, r.Versions)
+				}
+				slices.Sort(r.Versions)
+				return nil
+			})
+		}
+		w.bind("a.sock", simfs.Plugin{Versions: []string{"2", "1"}})
+		w.run()
+		if got := w.socket("a.sock").Plugin.Versions; !slices.Equal(got, []string{"2", "1"}) {
+			t.Errorf("View shows the versions %q", got)
+		}
+		w.h.mu.Lock()
+		w.h.held = map[string]state.Registration{} // the taker compares with what it changed
+		w.h.mu.Unlock()
+		w.takers = nil
+	})
+}
+
+// S1, S2: a Deregister that could not begin before StopTimeout is listed like one that did not end.
+func TestDeregisterNotBegun(t *testing.T) {
+	bubble(t, Config{DeregisterOnStop: true, StopTimeout: time.Second}, func(w *world) {
+		for i := range 20 {
+			w.bind(fmt.Sprintf("%02d.sock", i), simfs.Plugin{})
+		}
+		w.h.on("Deregister", func(context.Context, state.Registration) error {
+			w.sleep(1500 * time.Millisecond)
+			return nil
+		})
+		w.run()
+		err := w.stop()
+		stuck, ok := errors.AsType[*StuckError](err)
+		if !ok || len(stuck.Calls) != 20 {
+			t.Fatalf("Run returned %v", err)
+		}
+		if n := strings.Count(err.Error(), "which has not begun"); n != 4 {
+			t.Errorf("%d calls have not begun, want 4: %v", n, err)
+		}
+		w.pass(time.Minute)
+	})
+}
+
+// S1: no handler call but Deregister begins when the context has ended, not even one that was decided before.
+func TestNoCallAfterTheEnd(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		ctx, cancel := context.WithCancel(w.Context())
+		cancel()
+		l := &loop{Manager: w.m, ctx: ctx, running: map[state.EffectID]*work{}}
+		r := state.Registration{Entry: scanner.Entry{Path: at("a.sock")}, Type: testType, Name: "a"}
+		l.carryOut(state.Validate{Op: state.Op{ID: 1}, Registration: r})
+		l.carryOut(state.Register{Op: state.Op{ID: 2}, Registration: r})
+		w.pass(0)
+		w.calls()
+		for _, mail := range w.m.takeMail() {
+			if d, ok := mail.(done); ok && !errors.Is(d.input.(state.Called).Err, context.Canceled) {
+				t.Errorf("the result is %+v", d.input)
+			}
+		}
+		for _, work := range l.running {
+			work.cancel()
+		}
+	})
+}
+
+// S3: a connection that comes after Run has returned is closed.
+func TestConnectionAfterTheEnd(t *testing.T) {
+	var w *world
+	var gate chan struct{}
+	cfg := Config{StopTimeout: time.Second, Dial: func(ctx context.Context, e scanner.Entry) (net.Conn, error) {
+		<-gate
+		return w.dial(context.WithoutCancel(ctx), e)
+	}}
+	bubble(t, cfg, func(in *world) {
+		w = in
+		gate = make(chan struct{})
+		p := w.bind("a.sock", simfs.Plugin{})
+		w.run()
+		if _, ok := errors.AsType[*StuckError](w.stop()); !ok {
+			t.Error("a dialer that does not obey its context is not listed")
+		}
+		close(gate)
+		w.pass(time.Minute)
+		if r := p.Record(); r.Dials != 1 || r.Conns != 0 {
+			t.Errorf("the plugin saw %+v", r)
+		}
+	})
+}
+
+// O2: a detail that cannot be marshalled does not take the View with it.
+func TestUnmarshalableDetail(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		w.bind("a.sock", simfs.Plugin{})
+		w.run()
+		w.h.last(state.Report{Health: state.HealthServing, Message: "fine", Detail: make(chan int)})
+		w.pass(0)
+		if r := w.socket("a.sock").Report; r == nil || r.Detail != nil || !strings.Contains(r.Message, "fine; its detail cannot be shown: ") {
+			t.Errorf("the report is %+v", r)
+		}
+		w.h.last(state.Report{Health: state.HealthServing, Detail: 3})
+		w.pass(0)
+		if r := w.socket("a.sock").Report; r == nil || r.Detail != 3 {
+			t.Errorf("the report is %+v", r)
+		}
+	})
+}
+
+// O2: handlers that are there before Run are in the first View.
+func TestTypesBeforeRun(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		if got := w.m.View().Types; !slices.Equal(got, []string{testType}) {
+			t.Errorf("the types are %q", got)
+		}
+	})
+}
+
+// O1, X3: what a plugin says of itself does not make a line of any length.
+func TestLongWords(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		long := strings.Repeat("n", 100_000)
+		w.bind("a.sock", simfs.Plugin{Name: long, Endpoint: "/" + long, Versions: []string{long}})
+		w.bind("b.sock", simfs.Plugin{Type: long, Name: long})
+		w.run()
+		if lines := append(w.log.lines("[INFO]"), w.log.lines("[WARN]")...); len(lines) != 2 {
+			t.Errorf("%d lines", len(lines))
+		}
+		for line := range strings.Lines(w.log.String()) {
+			if len(line) > 2500 {
+				t.Errorf("a line of %d bytes begins with %.100q", len(line), line)
+			}
+		}
+	})
+}
+
+// A sequence of events that is ranged over twice ends.
+func TestEventsTwice(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		events := w.m.Events(w.Context())
+		for range events {
+			break
+		}
+		for range events {
+		}
+	})
+}
