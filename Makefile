@@ -25,7 +25,7 @@ run: build ## show it: the daemon and a plugin on a fresh directory, until Ctrl-
 	@sh cmd/demo.sh bin/plugpoll
 
 .PHONY: test
-test: ## run all tests with the race detector
+test: ## run all tests with the race detector (about a minute)
 	go test -race ./...
 
 .PHONY: lint
@@ -61,7 +61,7 @@ fuzz: ## fuzz every target for FUZZTIME (30s)
 
 .PHONY: sim
 sim: ## run the seeded simulation of state, without the race detector
-	go test ./state -run TestSimulation -count=1 -v
+	go test ./state -run '^TestSimulation' -count=1 -v
 
 .PHONY: bench
 bench: ## run the benchmarks

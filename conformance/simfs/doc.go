@@ -7,7 +7,11 @@
 //	defer node.Close()
 //	err := node.MkdirAll("/plugins", 0o755)
 //	plugin, err := node.Bind("/plugins/a.sock", simfs.Plugin{Type: "CSIPlugin", Name: "a.example.com"})
-//	// give node to the code under test as its afero.Fs, and node.Dial as its dialer; then
+//	// give node to the code under test as its afero.Fs, and node.Dial, which takes a path, as its dialer. For a Manager of package register:
+//	cfg := register.Config{
+//		Roots: []scanner.Config{{FS: node, Root: "/plugins"}},
+//		Dial:  func(ctx context.Context, e scanner.Entry) (net.Conn, error) { return node.Dial(ctx, e.Path) },
+//	}
 //	record, err := plugin.Wait(ctx, func(r simfs.Record) bool { return len(r.Notices) > 0 })
 //
 // Files are made, changed and removed by the methods of afero.Fs and the functions of package afero. Mknod makes what
