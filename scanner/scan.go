@@ -20,6 +20,7 @@ type scan struct {
 	entries []Entry
 	ignored []Ignored
 	faults  faults
+	rootNow rootState
 	room    int // how many more names may be listed (D4)
 	// before is what is known about the directories that last came from, after what is known now.
 	before, after []remembered
@@ -52,8 +53,9 @@ type directory struct {
 func (w *scan) run(ctx context.Context) (unchanged bool, err error) {
 	info, rootErr := w.findRoot()
 	root := directory{path: w.root, old: -1}
-	if rootErr == nil {
-		k, now := keyOf(info), time.Now()
+	var k key
+	if now := time.Now(); rootErr == nil {
+		k = keyOf(info)
 		root.settling.seen(k, now)
 		if len(w.before) > 0 {
 			if unchanged, err = w.check(ctx, k, now); unchanged || err != nil {
@@ -64,14 +66,26 @@ func (w *scan) run(ctx context.Context) (unchanged bool, err error) {
 	}
 	w.done, w.entries = make([]bool, w.last.Len()), make([]Entry, 0, w.last.Len())
 	root.lo, root.hi = w.below(w.root, 0, w.last.Len())
-	if rootErr != nil {
-		w.faults.add(rootErr)
-		for i := root.lo; i < root.hi; i++ {
-			w.carry(i, rootErr)
-		}
-		return false, ctx.Err()
+	var last rootState
+	if w.last != nil {
+		last = w.last.root
 	}
-	return false, w.directory(ctx, root)
+	// When it was looked at, not when the scan started: the grace is between two looks.
+	var gone bool
+	w.rootNow, root.trouble, gone = judgeRoot(last, k.Device, rootErr, root.lo < root.hi, w.cfg.RootGrace, time.Now())
+	if root.trouble != nil {
+		if rootErr == nil {
+			root.trouble = &Error{Op: "stat", Path: w.cfg.Root, Err: root.trouble}
+		}
+		w.faults.add(root.trouble)
+	}
+	if rootErr == nil {
+		return false, w.directory(ctx, root)
+	}
+	for i := root.lo; i < root.hi && !gone; i++ {
+		w.carry(i, rootErr)
+	}
+	return false, ctx.Err()
 }
 
 // directory reads a directory, or skips it, and goes on to those below.
@@ -291,10 +305,10 @@ func (w *scan) look(path string, listed fs.FileMode) finding {
 func (w *scan) snapshot() *Snapshot {
 	slices.SortFunc(w.entries, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
 	slices.SortStableFunc(w.ignored, func(a, b Ignored) int { return strings.Compare(a.Dir, b.Dir) })
-	if w.last != nil && slices.EqualFunc(w.last.entries, w.entries, Entry.equal) && slices.EqualFunc(w.last.ignored, w.ignored, Ignored.equal) {
+	if w.last != nil && w.last.root == w.rootNow && slices.EqualFunc(w.last.entries, w.entries, Entry.equal) && slices.EqualFunc(w.last.ignored, w.ignored, Ignored.equal) {
 		return w.last
 	}
-	return &Snapshot{entries: slices.Clip(w.entries), ignored: w.ignored}
+	return &Snapshot{entries: slices.Clip(w.entries), ignored: w.ignored, root: w.rootNow}
 }
 
 // below narrows the range lo, hi of the last snapshot's entries to those below dir.

@@ -2,7 +2,6 @@ package scanner
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -43,8 +42,8 @@ func (s *Scanner) Root() string { return s.cfg.Root }
 
 // Scan takes one full look at the tree. last is the Snapshot of the look before, of a Scanner with the same root; nil is an empty world (D1).
 //
-// It returns last itself if nothing changed: the entries, whether and why they are stale, and what is ignored. The first scan of an empty
-// tree returns an empty Snapshot, not nil.
+// It returns last itself if nothing changed: the entries, whether and why they are stale, what is ignored, and which filesystem the root is on.
+// The first scan of an empty tree returns an empty Snapshot, not nil.
 //
 // An error does not make the Snapshot useless: it is what could be seen, with what could not be seen carried over from last and marked stale.
 // The error joins at most 20 *Error and the number of the rest. Only when ctx ends first is the Snapshot last and the error ctx.Err().
@@ -78,34 +77,6 @@ func (s *Scanner) Scan(ctx context.Context, last *Snapshot) (*Snapshot, error) {
 		s.cfg.Logger.Trace("scanned", "root", Quote(s.cfg.Root), "took", time.Since(w.start), "entries", next.Len(), "changed", next != last, "errors", w.faults.count())
 	}
 	return next, err
-}
-
-// findRoot makes the root if that is wanted, and says whether it can be read. Only a start makes a root: once it has been seen, one that is
-// missing was removed by somebody, and is waited for (D8).
-func (s *Scanner) findRoot() (fs.FileInfo, error) {
-	info, err := s.cfg.FS.Stat(s.root)
-	if errors.Is(err, fs.ErrNotExist) && s.cfg.MissingRoot == CreateRoot && !s.rootSeen {
-		if err := s.makeRoot(); err != nil {
-			return nil, &Error{Op: "create", Path: s.cfg.Root, Err: err}
-		}
-		info, err = s.cfg.FS.Stat(s.root)
-	}
-	if err != nil {
-		return nil, &Error{Op: "stat", Path: s.cfg.Root, Err: err}
-	}
-	if !info.IsDir() {
-		return nil, &Error{Op: "list", Path: s.cfg.Root, Err: errNotDirectory}
-	}
-	s.rootSeen = true
-	return info, nil
-}
-
-func (s *Scanner) makeRoot() error {
-	switch s.cfg.FS.(type) {
-	case *afero.OsFs, afero.OsFs:
-		return mkdirAll(s.root)
-	}
-	return s.cfg.FS.MkdirAll(s.root, 0o755)
 }
 
 // lstat looks at path itself where the filesystem can (real), else at what it leads to.

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write what happens into testdata/*.txt 
 // need be. The first lines may be
 //
 //	on WORLD…                the worlds (world_test.go) to run on, all if missing; each also settles between the scans
-//	config KEY VALUE…        depth, entries, goos; missing create
+//	config KEY VALUE…        depth, entries, goos, grace; missing create
 //
 // Operations are those of world.op. The questions:
 //
@@ -141,6 +141,8 @@ func (r *run) newScanner() *Scanner {
 			c.MaxEntries = n
 		case "missing":
 			c.MissingRoot = CreateRoot
+		case "grace":
+			c.RootGrace, _ = time.ParseDuration(r.config[i+1])
 		case "goos":
 			goos = r.config[i+1]
 		default:

@@ -50,15 +50,16 @@ func inWorld(t *testing.T, name string, settles bool, test func(*world)) {
 		test(w)
 	case name == "os":
 		test(osWorld(t))
-	case settles:
+	default:
 		synctest.Test(t, func(t *testing.T) {
-			cfg.Stable = true
+			cfg.Stable = settles
 			w := simWorld(t, cfg)
-			w.tick, w.settle = time.Millisecond, fineSettleTime
+			w.tick = time.Millisecond
+			if settles {
+				w.settle = fineSettleTime
+			}
 			test(w)
 		})
-	default:
-		test(simWorld(t, cfg))
 	}
 }
 
@@ -170,6 +171,10 @@ func (w *world) op(words []string) error {
 			return err
 		}
 		return w.fs.Chtimes(path(1), at, at)
+	case "wait": // in simulated worlds
+		d, err := time.ParseDuration(words[1])
+		w.wait(d)
+		return err
 	case "mount":
 		return w.sim.Mount(path(1))
 	case "unmount":
