@@ -50,6 +50,7 @@ var dependencies = []struct {
 	{module: "golang.org/x/sync", use: "errgroup"},
 	{module: "golang.org/x/sys", use: "system calls that package syscall lacks"},
 	{module: "github.com/google/go-cmp", use: "comparing in tests", testsOnly: true},
+	{module: "github.com/hanwen/go-fuse/v2", use: "a filesystem that fails as it is told", testsOnly: true},
 	{module: "github.com/rogpeppe/go-internal", use: "testscript", testsOnly: true},
 	{module: "go.uber.org/goleak", use: "leaked goroutines", testsOnly: true},
 }

@@ -14,6 +14,7 @@ const (
 	DefaultInterval   = 200 * time.Millisecond
 	DefaultMaxDepth   = 16
 	DefaultMaxEntries = 100_000
+	DefaultRootGrace  = 10 * time.Second
 )
 
 // MissingRoot says what becomes of a root that is not there (D8).
@@ -41,7 +42,11 @@ type Config struct {
 	MaxEntries int
 	// MissingRoot says what to do while Root does not exist. The zero value waits.
 	MissingRoot MissingRoot
-	// Each is called for every entry a scan reads, from the goroutine of Scan (D9). nil: none.
+	// RootGrace is how long the root must be missing, be no directory, or be on another device than before, in the same way at each look, until
+	// what was known in it counts as gone (U5). What is found meanwhile counts at once. A root that was replaced on its device is an ordinary
+	// change. 0: DefaultRootGrace; negative: it never counts as gone.
+	RootGrace time.Duration
+	// Each is called for every entry a scan reads, from the goroutine of Scan (D9); what is in a directory that is skipped is not read. nil: none.
 	Each func(path string, v Verdict)
 	// Logger gets a Trace line per scan. nil: silence.
 	Logger hclog.Logger
@@ -74,6 +79,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxEntries == 0 {
 		c.MaxEntries = DefaultMaxEntries
+	}
+	if c.RootGrace == 0 {
+		c.RootGrace = DefaultRootGrace
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()

@@ -23,8 +23,8 @@
 //
 // Not seen is not the same as gone. A socket leaves the Snapshot only if every directory on the way to it was listed to its end and Lstat
 // confirms that it, or the directory it was in, does not exist or is something else now (U1, U2). Whatever else happens, be it an unreadable
-// directory, half a listing, an errno of any kind, a missing root or a limit that was reached, keeps the entry with Entry.Stale set. A scan
-// therefore returns a Snapshot that may be used together with its error.
+// directory, half a listing, an errno of any kind, or a limit that was reached, keeps the entry with Entry.Stale set. So does a root that is
+// missing or on another filesystem than before, but only for Config.RootGrace (U5). A scan therefore returns a Snapshot that may be used together with its error.
 //
 // One bad entry never hides another (U3). Names that start with a dot are not looked at (D3). Files, pipes and devices are counted and
 // never opened (D2). Directories are opened by path on every scan, so what was removed and made again, renamed or mounted over is found (D7).

@@ -14,7 +14,8 @@ const maxErrors = 20
 const maxErrorText = 512
 
 var (
-	errNotDirectory = errors.New("not a directory")
+	errNotDirectory    = errors.New("not a directory")
+	errOtherFilesystem = errors.New("another filesystem is in its place")
 	// The disagreements of U2.
 	errOnlyLstat   = errors.New("lstat finds it, the listing does not")
 	errOnlyListing = errors.New("the listing has it, lstat does not find it")

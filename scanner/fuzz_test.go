@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,22 +22,19 @@ import (
 //   - a scan removes nothing that is there, whatever fails (U1, U2), and tells no identity that nothing had;
 //   - once the faults are cleared, one scan is worth as much as the first one of a new Scanner;
 //   - a Snapshot is sorted, its stale entries were known, and it comes back as it is when nothing changed.
+//
+// The first byte says how the filesystem behaves; with some of them directories are skipped.
 func FuzzScan(f *testing.F) {
 	f.Add([]byte{0, 0x00, 0x10, 0x20, 0xf0, 0x01, 0x80, 0xf0, 0xe0, 0xf0})
 	f.Add([]byte{1, 0x04, 0x05, 0x06, 0x00, 0x05, 0xf0, 0x84, 0x31, 0x41, 0xf0, 0xf0, 0xe0, 0xf0})
 	f.Add([]byte{2, 0x00, 0x53, 0x01, 0xf0, 0x90, 0xb0, 0x62, 0xf0, 0xa0, 0xf0, 0xe0, 0xf0})
 	f.Add([]byte{3, 0x04, 0x09, 0xf0, 0xd0, 0x44, 0x14, 0xf0, 0xf0, 0xc0, 0xf0})
+	f.Add([]byte{16, 0x00, 0x10, 0xf0, 0x53, 0x02, 0xf0, 0x53, 0x02, 0xf0, 0x04, 0xf0, 0x21, 0xf0})
+	f.Add([]byte{0x52, 0x04, 0x05, 0x06, 0xf0, 0x53, 0x0e, 0xf0, 0x34, 0x0c, 0xf0, 0x53, 0x0e, 0xf0})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) == 0 || len(data) > 500 {
-			return
+		if len(data) > 0 && len(data) <= 500 {
+			synctest.Test(t, func(t *testing.T) { newHistory(t, data, nil).play() })
 		}
-		h := newHistory(t, data)
-		for len(h.data) > 0 {
-			h.step()
-		}
-		h.sim.ClearFaults()
-		h.faults, h.hooked = 0, false
-		h.scan()
 	})
 }
 
@@ -44,12 +42,16 @@ var (
 	fuzzNames = []string{"a", "b", ".c", "a-b", "d", "d/a", "d/e", "d/e/a", "d/f", "l", "d/l", "d/e/f", "e", "e/a", "ab", "."}
 	// Not ENOENT for a single entry: a filesystem that omits a name and denies it to Lstat as well cannot be told from one without it.
 	fuzzErrors = []error{syscall.EIO, syscall.EACCES, syscall.ESTALE, syscall.EMFILE}
+	fuzzTimes  = [16]time.Duration{
+		fineSettleTime, 0, time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond, 4 * time.Millisecond, fineSettleTime - time.Millisecond,
+		fineSettleTime + time.Millisecond, time.Second - time.Millisecond, time.Second, 2 * time.Second, 2 * time.Second, coarseSettleTime - time.Millisecond,
+		coarseSettleTime, coarseSettleTime + time.Millisecond, FullEvery,
+	}
 )
 
 type history struct {
-	*testing.T
+	testing.TB
 	data       []byte
-	now        time.Time
 	sim, truth *simfs.FS
 	cfg        Config
 	scanner    *Scanner
@@ -58,17 +60,47 @@ type history struct {
 	hooked     bool
 }
 
-func newHistory(t *testing.T, data []byte) *history {
-	h := &history{T: t, data: data[1:], now: time.Unix(1000, 0)}
+// newHistory is called in a bubble. settleTime is the Scanner's, nil for the right one.
+func newHistory(t testing.TB, data []byte, settleTime func(key) time.Duration) *history {
+	h := &history{TB: t, data: data[1:]}
 	sim := simfs.Config{
-		Now: func() time.Time { return h.now }, Entries: simfs.Entries(data[0] % 3),
-		Shuffle: uint64(data[0] & 4), ReuseInodes: data[0]&8 != 0,
+		Entries: simfs.Entries(data[0] & 3 % 3), Shuffle: uint64(data[0] & 4), ReuseInodes: data[0]&8 != 0, Stable: data[0]&16 != 0,
+		Granularity: []time.Duration{0, 4 * time.Millisecond, time.Second, 2 * time.Second}[data[0]>>5&3],
 	}
 	h.sim, h.truth = simfs.New(sim), simfs.New(sim)
+	h.wait(time.Millisecond) // a bubble begins with a whole second
 	h.change(func(f *simfs.FS) error { return f.Mkdir("/r", 0o755) })
 	h.cfg = Config{FS: h.sim, Root: "/r"}
 	h.scanner = newScanner(t, h.cfg)
+	if settleTime != nil {
+		h.scanner.settleTime = settleTime
+	}
 	return h
+}
+
+func (h *history) play() {
+	defer h.sim.Close()
+	defer h.truth.Close()
+	for len(h.data) > 0 {
+		h.step()
+	}
+	h.clear()
+	h.scan()
+}
+
+func (h *history) wait(d time.Duration) { <-time.After(d) }
+
+func (h *history) clear() {
+	h.sim.ClearFaults()
+	h.faults, h.hooked = 0, false
+	h.overdue()
+}
+
+// overdue has the next scan read everything, as it does when FullEvery is over.
+func (h *history) overdue() {
+	for i := range h.scanner.memory.dirs {
+		h.scanner.memory.dirs[i].fullRead = time.Time{}
+	}
 }
 
 func (h *history) next() int {
@@ -82,7 +114,7 @@ func (h *history) next() int {
 
 // change does the same to both filesystems, at the same time on their clock.
 func (h *history) change(do func(*simfs.FS) error) {
-	h.now = h.now.Add(time.Millisecond)
+	h.wait(time.Millisecond)
 	a, b := do(h.sim), do(h.truth)
 	if (a == nil) != (b == nil) {
 		h.Fatalf("the filesystems differ: %v, %v", a, b)
@@ -97,8 +129,7 @@ func (h *history) step() {
 	case 6, 7, 8, 9, 10, 11:
 		h.fault(do, name)
 	case 12:
-		h.sim.ClearFaults()
-		h.faults, h.hooked = 0, false
+		h.clear()
 	case 13:
 		if !h.hooked {
 			// One change in the midst of a scan; with more, a socket could move to and fro and be absent wherever the scan looks.
@@ -107,7 +138,10 @@ func (h *history) step() {
 			h.sim.Inject(name, op, simfs.Fault{Times: 1, Hook: func() { h.change(change) }})
 			h.hooked = true
 		}
-	case 14, 15:
+	case 15:
+		h.wait(fuzzTimes[b&15])
+		h.scan()
+	case 14:
 		h.scan()
 	default:
 		h.change(h.mutation(b))

@@ -41,6 +41,7 @@ func (w *scan) unreadable(i int, path string, n dirent, t *tally, err error) {
 	if i >= 0 {
 		w.carry(i, err)
 	}
+	w.unsure = true
 	t.unreadable(n.name, err)
 	if w.cfg.Each != nil {
 		w.cfg.Each(path, Verdict{Outcome: IsUnreadable, Err: err, Type: typeWord(n.typ)})
@@ -78,6 +79,7 @@ func (w *scan) carry(i int, err error) {
 	}
 	w.entries = append(w.entries, e)
 	w.done[i] = true
+	w.unsure = true
 }
 
 // gone lets go of an entry that was confirmed to be absent or something else, unless a listing on the way to it is not whole (U1).
@@ -91,8 +93,8 @@ func (w *scan) gone(i int, d *directory) {
 	}
 }
 
-// settle decides about the known entries below d that its listing did not show, except those in subs, which are read next.
-func (w *scan) settle(ctx context.Context, d directory, names []dirent, subs []string) error {
+// absent decides about the known entries below d that its listing did not show, except those in subs, which are read next.
+func (w *scan) absent(ctx context.Context, d directory, names []dirent, subs []string) error {
 	var reason error
 	asked := "" // the component that reason is about
 	direct := false

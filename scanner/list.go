@@ -22,14 +22,14 @@ type dirent struct {
 	typ  fs.FileMode
 }
 
-// list reads the names in dir, sorted bytewise, each once. With an error they are those that could be read, and nothing follows from a name
-// that is not among them (U1). The slice is the scan's buffer, good until the next call.
-func (w *scan) list(ctx context.Context, dir string) ([]dirent, error) {
+// list reads the names in d, sorted bytewise, each once, and says whether the directory's key can be trusted. With an error the names are
+// those that could be read, and nothing follows from one that is not among them (U1). The slice is the scan's buffer, good until the next call.
+func (w *scan) list(ctx context.Context, d *directory) (names []dirent, trusted bool, err error) {
 	w.names = w.names[:0]
-	typed, err := w.read(ctx, dir, true)
+	typed, trusted, err := w.read(ctx, d, true)
 	if err != nil && typed && ctx.Err() == nil && !errors.As(err, new(limitError)) {
 		// os.File.ReadDir ends at the first entry whose type it cannot find out; names alone need no type (U3, golang/go#27416).
-		_, err = w.read(ctx, dir, false)
+		_, trusted, err = w.read(ctx, d, false)
 	}
 	slices.SortFunc(w.names, func(a, b dirent) int {
 		// Of two with one name, the one with a type comes first and stays.
@@ -48,16 +48,16 @@ func (w *scan) list(ctx context.Context, dir string) ([]dirent, error) {
 		w.room = max(w.room, 0)
 	}
 	if err != nil {
-		return w.names, &Error{Op: "list", Path: dir, Err: err}
+		return w.names, false, &Error{Op: "list", Path: d.path, Err: err}
 	}
-	return w.names, nil
+	return w.names, trusted, nil
 }
 
 // read appends to w.names what one opened directory lists, and says whether it tried to get types with it.
-func (w *scan) read(ctx context.Context, dir string, types bool) (typed bool, err error) {
-	f, err := w.cfg.FS.Open(dir)
+func (w *scan) read(ctx context.Context, d *directory, types bool) (typed, trusted bool, err error) {
+	f, err := w.cfg.FS.Open(d.path)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	defer func() { _ = f.Close() }() // opened for reading: nothing can be lost
 	room := w.room
@@ -75,10 +75,10 @@ func (w *scan) read(ctx context.Context, dir string, types bool) (typed bool, er
 		return true
 	}
 	lister, typed := f.(fs.ReadDirFile)
-	typed = typed && types
+	typed, trusted = typed && types, w.trusts(f, d.settling.key)
 	for {
 		if err := ctx.Err(); err != nil {
-			return typed, err
+			return typed, trusted, err
 		}
 		n, full := 0, false
 		if typed {
@@ -98,11 +98,11 @@ func (w *scan) read(ctx context.Context, dir string, types bool) (typed bool, er
 		}
 		switch {
 		case full:
-			return typed, limitError(w.cfg.MaxEntries)
+			return typed, trusted, limitError(w.cfg.MaxEntries)
 		case err == io.EOF, err == nil && n == 0: //nolint:errorlint // fs.ReadDirFile promises io.EOF itself
-			return typed, nil
+			return typed, trusted, nil
 		case err != nil:
-			return typed, err
+			return typed, trusted, err
 		}
 	}
 }

@@ -20,16 +20,19 @@ type scan struct {
 	entries []Entry
 	ignored []Ignored
 	faults  faults
+	rootNow rootState
 	room    int // how many more names may be listed (D4)
+	// before is what is known about the directories that last came from, after what is known now.
+	before, after []remembered
+	// unsure says that something in the directory that is being read is in doubt, so that it must be read again.
+	unsure bool
+	links  []link // those in that directory, at most one more than maxLinks
 	// names is the listing of one directory; there is never a second one, so that memory does not grow with the depth of the tree (S4).
 	names []dirent
 }
 
 func newScan(s *Scanner, last *Snapshot) *scan {
-	return &scan{
-		Scanner: s, start: time.Now(), last: last, room: s.cfg.MaxEntries,
-		done: make([]bool, last.Len()), entries: make([]Entry, 0, last.Len()),
-	}
+	return &scan{Scanner: s, start: time.Now(), last: last, room: s.cfg.MaxEntries, before: s.recall(last)}
 }
 
 // directory is one that is being read.
@@ -40,29 +43,69 @@ type directory struct {
 	lo, hi int
 	// trouble is why nothing may be concluded from absence here: a listing on the way, or the one of this directory, is not whole (U1).
 	trouble error
+	// old is its position in what is known from the last scan, or -1; parent that of its parent in what is known now.
+	old, parent int
+	// settling has the key it had before it is read.
+	settling settling
 }
 
-// run reads the tree from the root. Its error is the context's.
-func (w *scan) run(ctx context.Context) error {
-	root := directory{path: w.root}
-	root.lo, root.hi = w.below(w.root, 0, w.last.Len())
-	if err := w.findRoot(); err != nil {
-		w.faults.add(err)
-		for i := root.lo; i < root.hi; i++ {
-			w.carry(i, err)
+// run looks at the tree from the root, and reports whether all of it is as it was. Its error is the context's.
+func (w *scan) run(ctx context.Context) (unchanged bool, err error) {
+	info, rootErr := w.findRoot()
+	root := directory{path: w.root, old: -1}
+	var k key
+	if now := time.Now(); rootErr == nil {
+		k = keyOf(info)
+		root.settling.seen(k, now)
+		if len(w.before) > 0 {
+			if unchanged, err = w.check(ctx, k, now); unchanged || err != nil {
+				return unchanged, err
+			}
+			root.old, root.settling = 0, w.before[0].settling
 		}
-		return ctx.Err()
 	}
-	return w.directory(ctx, root)
+	w.done, w.entries = make([]bool, w.last.Len()), make([]Entry, 0, w.last.Len())
+	root.lo, root.hi = w.below(w.root, 0, w.last.Len())
+	var last rootState
+	if w.last != nil {
+		last = w.last.root
+	}
+	// When it was looked at, not when the scan started: the grace is between two looks.
+	var gone bool
+	w.rootNow, root.trouble, gone = judgeRoot(last, k.Device, rootErr, root.lo < root.hi, w.cfg.RootGrace, time.Now())
+	if root.trouble != nil {
+		if rootErr == nil {
+			root.trouble = &Error{Op: "stat", Path: w.cfg.Root, Err: root.trouble}
+		}
+		w.faults.add(root.trouble)
+	}
+	if rootErr == nil {
+		return false, w.directory(ctx, root)
+	}
+	for i := root.lo; i < root.hi && !gone; i++ {
+		w.carry(i, rootErr)
+	}
+	return false, ctx.Err()
 }
 
+// directory reads a directory, or skips it, and goes on to those below.
 func (w *scan) directory(ctx context.Context, d directory) error {
-	names, err := w.list(ctx, d.path)
+	if w.maySkip(&d) {
+		return w.skip(ctx, d)
+	}
+	if d.depth > 0 {
+		w.stat(&d)
+	}
+	w.unsure, w.links = false, nil
+	began, room := time.Now(), w.room
+	names, trusted, err := w.list(ctx, &d)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
 		if w.removedMeanwhile(d, err) {
+			// Its parent's listing is out of date.
+			w.after[d.parent].settling.settled = false
 			return nil
 		}
 		w.faults.add(err)
@@ -83,16 +126,43 @@ func (w *scan) directory(ctx context.Context, d directory) error {
 		}
 	}
 	w.ignored = t.appendTo(w.ignored)
-	if err := w.settle(ctx, d, names, subs); err != nil {
+	if err := w.absent(ctx, d, names, subs); err != nil {
 		return err
 	}
+	d.settling.read(began, trusted && d.trouble == nil && !w.unsure && len(w.links) <= maxLinks, w.settleTime(d.settling.key))
+	mine := w.remember(&d, remembered{
+		settling: d.settling, fullRead: fullReadAt(began, len(w.after)), counted: room - w.room, links: w.links[:min(len(w.links), maxLinks)],
+	})
+	return w.inside(ctx, &d, subs, mine)
+}
+
+// stat looks at a directory before it is read, unless the check of the remembered ones has just done so.
+func (w *scan) stat(d *directory) {
+	if d.old >= 0 {
+		d.settling = w.before[d.old].settling
+		if w.before[d.old].found != toFind {
+			return
+		}
+	}
+	// What fails here fails again when it is read; without a key it does not settle.
+	d.settling = settling{}
+	if info, real, err := w.lstat(d.path); err == nil && real && info.IsDir() {
+		d.settling.seen(keyOf(info), time.Now())
+	}
+}
+
+// inside goes on to the directories in d, which is at position mine of what is known now.
+func (w *scan) inside(ctx context.Context, d *directory, subs []string, mine int) error {
+	known := w.children(d.old)
 	for _, name := range subs {
-		sub := directory{path: join(d.path, name), depth: d.depth + 1, trouble: d.trouble}
+		sub := directory{path: join(d.path, name), depth: d.depth + 1, trouble: d.trouble, parent: mine}
+		sub.old = known.find(sub.path)
 		sub.lo, sub.hi = w.below(sub.path, d.lo, d.hi)
 		if err := w.directory(ctx, sub); err != nil {
 			return err
 		}
 	}
+	w.after[mine].end = len(w.after)
 	return nil
 }
 
@@ -142,6 +212,9 @@ func (w *scan) candidate(d *directory, n dirent, t *tally) (isDir bool) {
 	f := w.look(path, n.typ)
 	i := w.index(path, d)
 	n.typ = f.typ
+	if f.typ&fs.ModeSymlink != 0 && len(w.links) <= maxLinks {
+		w.links = append(w.links, link{path, finding{f.class, f.typ, f.id, nil}})
+	}
 	switch f.class {
 	case classDirectory:
 		w.gone(i, d)
@@ -159,8 +232,10 @@ func (w *scan) candidate(d *directory, n dirent, t *tally) (isDir bool) {
 			w.unreadable(i, path, n, t, f.err)
 			break
 		}
+		w.unsure = w.unsure || f.err != nil
 		w.found(i, n, MaybeSocket, Entry{Path: path, ID: f.id, Maybe: true}, f.err)
 	case classVanished:
+		w.unsure = true
 		// Unknown before and gone again: no net change (D6). Known before: two witnesses disagree (U2).
 		if i >= 0 {
 			w.unreadable(i, path, n, t, &Error{Op: "lstat", Path: path, Err: errOnlyListing})
@@ -230,10 +305,10 @@ func (w *scan) look(path string, listed fs.FileMode) finding {
 func (w *scan) snapshot() *Snapshot {
 	slices.SortFunc(w.entries, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
 	slices.SortStableFunc(w.ignored, func(a, b Ignored) int { return strings.Compare(a.Dir, b.Dir) })
-	if w.last != nil && slices.EqualFunc(w.last.entries, w.entries, Entry.equal) && slices.EqualFunc(w.last.ignored, w.ignored, Ignored.equal) {
+	if w.last != nil && w.last.root == w.rootNow && slices.EqualFunc(w.last.entries, w.entries, Entry.equal) && slices.EqualFunc(w.last.ignored, w.ignored, Ignored.equal) {
 		return w.last
 	}
-	return &Snapshot{entries: slices.Clip(w.entries), ignored: w.ignored}
+	return &Snapshot{entries: slices.Clip(w.entries), ignored: w.ignored, root: w.rootNow}
 }
 
 // below narrows the range lo, hi of the last snapshot's entries to those below dir.

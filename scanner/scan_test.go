@@ -438,3 +438,10 @@ func TestErrorText(t *testing.T) {
 		t.Errorf("a text of %d bytes", len(text))
 	}
 }
+
+// contextEndedBy ends its context when the scan opens a directory.
+func contextEndedBy(t *testing.T, w *world, name string) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(t.Context())
+	w.sim.Inject(w.path(name), simfs.OpOpen, simfs.Fault{Times: 1, Hook: cancel})
+	return ctx, cancel
+}

@@ -2,7 +2,6 @@ package scanner
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,11 +17,14 @@ type Scanner struct {
 	cfg  Config
 	root string // Config.Root without separators at its end
 	goos string
+	// settleTime is key.settleTime, except where a test shows that it is needed.
+	settleTime func(key) time.Duration
 
-	// turn holds one token; whoever takes it may scan (U6). It also guards rootSeen. A mutex would neither heed a context nor let a synctest
+	// turn holds one token; whoever takes it may scan (U6). It also guards what follows. A mutex would neither heed a context nor let a synctest
 	// bubble see that it waits.
 	turn     chan struct{}
 	rootSeen bool
+	memory   memory
 }
 
 // New returns a Scanner for a Config, or what Config.Check says against it. It does not touch the filesystem.
@@ -30,7 +32,7 @@ func New(c Config) (*Scanner, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	s := &Scanner{cfg: c.withDefaults(), root: trimRoot(c.Root), goos: runtime.GOOS, turn: make(chan struct{}, 1)}
+	s := &Scanner{cfg: c.withDefaults(), root: trimRoot(c.Root), goos: runtime.GOOS, settleTime: key.settleTime, turn: make(chan struct{}, 1)}
 	s.turn <- struct{}{}
 	return s, nil
 }
@@ -40,11 +42,15 @@ func (s *Scanner) Root() string { return s.cfg.Root }
 
 // Scan takes one full look at the tree. last is the Snapshot of the look before, of a Scanner with the same root; nil is an empty world (D1).
 //
-// It returns last itself if nothing changed: the entries, whether and why they are stale, and what is ignored. The first scan of an empty
-// tree returns an empty Snapshot, not nil.
+// It returns last itself if nothing changed: the entries, whether and why they are stale, what is ignored, and which filesystem the root is on.
+// The first scan of an empty tree returns an empty Snapshot, not nil.
 //
 // An error does not make the Snapshot useless: it is what could be seen, with what could not be seen carried over from last and marked stale.
 // The error joins at most 20 *Error and the number of the rest. Only when ctx ends first is the Snapshot last and the error ctx.Err().
+//
+// A directory that has not changed is not read again, where the filesystem is known to tell: its names and what they are stand, and links in
+// it are looked at. What changes about a socket without its directory changing, as by chmod, may so be seen up to FullEvery later. This takes
+// what the Scanner remembers of its own last look; with another Snapshot, and at any time after a scan that was ended, it reads everything.
 //
 // Calls on one Scanner wait for each other. Config.Each must not call Scan.
 func (s *Scanner) Scan(ctx context.Context, last *Snapshot) (*Snapshot, error) {
@@ -56,42 +62,21 @@ func (s *Scanner) Scan(ctx context.Context, last *Snapshot) (*Snapshot, error) {
 	defer func() { s.turn <- struct{}{} }()
 
 	w := newScan(s, last)
-	if err := w.run(ctx); err != nil {
-		return last, err
+	next, err := last, error(nil)
+	unchanged, ended := w.run(ctx)
+	switch {
+	case ended != nil:
+		return last, ended
+	case unchanged:
+		s.memory = memory{last, w.before}
+	default:
+		next, err = w.snapshot(), w.faults.join()
+		s.memory = memory{next, w.after}
 	}
-	next, err := w.snapshot(), w.faults.join()
 	if s.cfg.Logger.IsTrace() {
 		s.cfg.Logger.Trace("scanned", "root", Quote(s.cfg.Root), "took", time.Since(w.start), "entries", next.Len(), "changed", next != last, "errors", w.faults.count())
 	}
 	return next, err
-}
-
-// findRoot makes the root if that is wanted, and says whether it can be read. Only a start makes a root: once it has been seen, one that is
-// missing was removed by somebody, and is waited for (D8).
-func (s *Scanner) findRoot() error {
-	info, err := s.cfg.FS.Stat(s.root)
-	if errors.Is(err, fs.ErrNotExist) && s.cfg.MissingRoot == CreateRoot && !s.rootSeen {
-		if err := s.makeRoot(); err != nil {
-			return &Error{Op: "create", Path: s.cfg.Root, Err: err}
-		}
-		info, err = s.cfg.FS.Stat(s.root)
-	}
-	if err != nil {
-		return &Error{Op: "stat", Path: s.cfg.Root, Err: err}
-	}
-	if !info.IsDir() {
-		return &Error{Op: "list", Path: s.cfg.Root, Err: errNotDirectory}
-	}
-	s.rootSeen = true
-	return nil
-}
-
-func (s *Scanner) makeRoot() error {
-	switch s.cfg.FS.(type) {
-	case *afero.OsFs, afero.OsFs:
-		return mkdirAll(s.root)
-	}
-	return s.cfg.FS.MkdirAll(s.root, 0o755)
 }
 
 // lstat looks at path itself where the filesystem can (real), else at what it leads to.

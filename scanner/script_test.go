@@ -23,8 +23,8 @@ var update = flag.Bool("update", false, "write what happens into testdata/*.txt 
 // A line is an operation, a question, or, indented, what the question above it answers. Names are relative to the root, in Go's quotes if
 // need be. The first lines may be
 //
-//	on WORLD…                the worlds (world_test.go) to run on, all if missing
-//	config KEY VALUE…        depth, entries, goos; missing create
+//	on WORLD…                the worlds (world_test.go) to run on, all if missing; each also settles between the scans
+//	config KEY VALUE…        depth, entries, goos, grace; missing create
 //
 // Operations are those of world.op. The questions:
 //
@@ -50,18 +50,23 @@ func TestScripts(t *testing.T) {
 				on = words[1:]
 			}
 		}
-		for _, name := range on {
-			t.Run(strings.TrimSuffix(filepath.Base(file), ".txt")+"/"+name, func(t *testing.T) {
-				r := &run{world: worlds[name](t)}
-				got := r.script(string(text))
-				if *update && name == on[0] {
-					if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				} else if want, err := os.ReadFile(file); err != nil || got != string(want) {
-					t.Errorf("%s says (-), and this happened (+):\n%s", file, lineDiff(string(want), got))
+		for i, name := range on {
+			for _, settles := range []bool{false, true} {
+				title := strings.TrimSuffix(filepath.Base(file), ".txt") + "/" + name
+				if settles {
+					title += "/settled"
 				}
-			})
+				t.Run(title, func(t *testing.T) {
+					inWorld(t, name, settles, func(w *world) {
+						got := (&run{world: w}).script(string(text))
+						if *update && i == 0 && !settles {
+							w.must(os.WriteFile(file, []byte(got), 0o644))
+						} else if got != string(text) && !*update {
+							t.Errorf("%s says (-), and this happened (+):\n%s", file, lineDiff(string(text), got))
+						}
+					})
+				})
+			}
 		}
 	}
 }
@@ -113,6 +118,10 @@ func (r *run) line(words []string) []string {
 		}
 		return list
 	default:
+		r.wait(r.tick)
+		if slices.Contains([]string{"fault", "during", "clear", "chmod", "chtimes"}, words[0]) {
+			r.overdue()
+		}
 		if err := r.op(words); err != nil {
 			r.t.Fatalf("%s: %v", strings.Join(words, " "), err)
 		}
@@ -132,6 +141,8 @@ func (r *run) newScanner() *Scanner {
 			c.MaxEntries = n
 		case "missing":
 			c.MissingRoot = CreateRoot
+		case "grace":
+			c.RootGrace, _ = time.ParseDuration(r.config[i+1])
 		case "goos":
 			goos = r.config[i+1]
 		default:
@@ -149,6 +160,7 @@ func (r *run) scan() []string {
 		r.scanner = r.newScanner()
 	}
 	r.verdicts = nil
+	r.wait(r.tick)
 	before := time.Now()
 	next, err := r.scanner.Scan(r.t.Context(), r.last)
 	r.times = append(r.times, [2]time.Time{before, time.Now()})
@@ -171,7 +183,30 @@ func (r *run) scan() []string {
 		}
 	}
 	r.last = next
+	r.rest()
 	return out
+}
+
+// overdue has the next scan read everything, as it does when FullEvery is over: nothing that a directory's key shows is about to happen.
+func (r *run) overdue() {
+	if r.scanner == nil {
+		return
+	}
+	for i := range r.scanner.memory.dirs {
+		r.scanner.memory.dirs[i].fullRead = time.Time{}
+	}
+}
+
+// rest lets the filesystem settle, so that the next scan skips what it can. What is found meanwhile is not part of the story, and then the next
+// scan remembers nothing.
+func (r *run) rest() {
+	if r.settle == 0 {
+		return
+	}
+	told := slices.Clone(r.verdicts)
+	r.wait(r.settle)
+	_, _ = r.scanner.Scan(r.t.Context(), r.last)
+	r.verdicts = told
 }
 
 func (r *run) scanAt(since time.Time) int {

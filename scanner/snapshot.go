@@ -46,6 +46,7 @@ type Ignored struct {
 type Snapshot struct {
 	entries []Entry
 	ignored []Ignored
+	root    rootState
 }
 
 // NewSnapshot returns a snapshot of these entries, for tests and other sources of entries. It copies and sorts them; no path may be there twice.

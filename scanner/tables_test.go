@@ -287,7 +287,7 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := s.cfg
-	if _, ok := c.FS.(*afero.OsFs); !ok || c.Interval != DefaultInterval || c.MaxDepth != DefaultMaxDepth || c.MaxEntries != DefaultMaxEntries || c.Logger == nil {
+	if _, ok := c.FS.(*afero.OsFs); !ok || c.Interval != DefaultInterval || c.MaxDepth != DefaultMaxDepth || c.MaxEntries != DefaultMaxEntries || c.RootGrace != DefaultRootGrace || c.Logger == nil {
 		t.Errorf("the defaults are %+v", c)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/spf13/afero"
@@ -27,16 +28,46 @@ type world struct {
 	base string    // holds the root and what is outside of it
 	root string
 	n    int
+	// tick is how much time passes before each operation, settle how much after each scan of a script; the filesystem settles meanwhile. Zero: none.
+	tick, settle time.Duration
 }
 
-// worlds by name. Every script runs on each of them unless it says otherwise.
-var worlds = map[string]func(testing.TB) *world{
-	"os":      osWorld,
-	"typed":   func(t testing.TB) *world { return simWorld(t, simfs.Config{Shuffle: 7}) },
-	"untyped": func(t testing.TB) *world { return simWorld(t, simfs.Config{Shuffle: 7, Entries: simfs.UntypedEntries}) },
-	"names": func(t testing.TB) *world {
-		return simWorld(t, simfs.Config{Shuffle: 7, Entries: simfs.NoEntries, ReuseInodes: true})
-	},
+// worlds by name: the operating system's filesystem, and simulated ones. Every script runs on each of them unless it says otherwise.
+var worlds = map[string]simfs.Config{
+	"os":      {},
+	"typed":   {Shuffle: 7},
+	"untyped": {Shuffle: 7, Entries: simfs.UntypedEntries},
+	"names":   {Shuffle: 7, Entries: simfs.NoEntries, ReuseInodes: true},
+}
+
+// inWorld runs a test in a new world. In one that settles, time passes: that of a bubble, but for the operating system.
+func inWorld(t *testing.T, name string, settles bool, test func(*world)) {
+	switch cfg := worlds[name]; {
+	case name == "os" && settles:
+		t.Parallel()
+		w := osWorld(t)
+		w.settle = fineSettleTime + 10*time.Millisecond
+		test(w)
+	case name == "os":
+		test(osWorld(t))
+	default:
+		synctest.Test(t, func(t *testing.T) {
+			cfg.Stable = settles
+			w := simWorld(t, cfg)
+			w.tick = time.Millisecond
+			if settles {
+				w.settle = fineSettleTime
+			}
+			test(w)
+		})
+	}
+}
+
+// wait lets time pass.
+func (w *world) wait(d time.Duration) {
+	if d > 0 {
+		<-time.After(d)
+	}
 }
 
 func osWorld(t testing.TB) *world {
@@ -140,6 +171,10 @@ func (w *world) op(words []string) error {
 			return err
 		}
 		return w.fs.Chtimes(path(1), at, at)
+	case "wait": // in simulated worlds
+		d, err := time.ParseDuration(words[1])
+		w.wait(d)
+		return err
 	case "mount":
 		return w.sim.Mount(path(1))
 	case "unmount":

@@ -1,0 +1,203 @@
+package scanner
+
+import (
+	"context"
+	"os"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/spf13/afero"
+)
+
+// maxLinks is how many links in a directory are looked at to skip it. They are remembered, and so must be few (S4); a directory with more is
+// read at each poll.
+const maxLinks = 64
+
+// memory is what a Scanner remembers about the directories that the last Snapshot it returned came from. It belongs to that Snapshot: a scan
+// that is given another one remembers nothing, so what different Scanners have seen never mixes. It changes during a scan, and a scan that
+// does not end leaves none behind.
+type memory struct {
+	snapshot *Snapshot
+	dirs     []remembered // each before those in it, those in one directory sorted by name
+}
+
+// remembered is one directory.
+type remembered struct {
+	path        string
+	parent, end int // position of its parent; position behind the last directory below it
+	settling    settling
+	fullRead    time.Time // when it is read whatever its key says
+	counted     int       // how many of its names count against MaxEntries
+	links       []link    // without their errors
+	found       check     // by the scan that runs
+}
+
+// link is a symbolic link and what was found there. Where it leads the directory's key does not tell.
+type link struct {
+	path    string
+	finding finding
+}
+
+// check is what a look at a remembered directory came to.
+type check int
+
+const (
+	toSkip check = iota + 1
+	toRead
+	// toFind is no directory any more, or does not let itself be looked at: what it is now, its parent's listing says.
+	toFind
+)
+
+// recall returns what s remembers about last, and takes it out: a scan that does not end must not leave half a memory.
+func (s *Scanner) recall(last *Snapshot) []remembered {
+	m := s.memory
+	s.memory = memory{}
+	if last == nil || m.snapshot != last {
+		return nil
+	}
+	return m.dirs
+}
+
+// check looks at every remembered directory, and reports whether all may be skipped. The root was looked at already.
+func (w *scan) check(ctx context.Context, root key, now time.Time) (unchanged bool, err error) {
+	unchanged = true
+	for i := range w.before {
+		d := &w.before[i]
+		if i == 0 {
+			d.settling.seen(root, now)
+			d.found = w.judge(d, root)
+		} else {
+			if i%64 == 0 && ctx.Err() != nil {
+				return false, ctx.Err()
+			}
+			d.found = w.checkOne(d)
+		}
+		if d.found == toFind {
+			if parent := &w.before[d.parent]; parent.found == toSkip {
+				parent.found = toRead
+			}
+		}
+		unchanged = unchanged && d.found == toSkip
+	}
+	return unchanged, nil
+}
+
+func (w *scan) checkOne(d *remembered) check {
+	info, real, err := w.lstat(d.path)
+	if err != nil || !real || !info.IsDir() {
+		return toFind
+	}
+	k := keyOf(info)
+	if k != d.settling.key {
+		d.settling.seen(k, time.Now())
+	}
+	return w.judge(d, k)
+}
+
+// judge says what to do with a directory whose key is k now.
+func (w *scan) judge(d *remembered, k key) check {
+	if !d.settling.settled || d.settling.key != k || !w.start.Before(d.fullRead) {
+		return toRead
+	}
+	for _, l := range d.links {
+		f := w.look(l.path, l.finding.typ)
+		if f.err = nil; f != l.finding {
+			return toRead
+		}
+	}
+	return toSkip
+}
+
+// skip takes over what the last scan found in a directory, and walks on to those below it.
+func (w *scan) skip(ctx context.Context, d directory) error {
+	old := &w.before[d.old]
+	skip := len(join(d.path, ""))
+	for i := d.lo; i < d.hi; i++ {
+		if _, deeper := cutComponent(w.last.entries[i].Path[skip:]); !deeper {
+			w.entries = append(w.entries, w.last.entries[i])
+			w.done[i] = true
+		}
+	}
+	w.ignored = append(w.ignored, w.last.ignoredIn(d.path)...)
+	w.room -= old.counted
+	mine := w.remember(&d, *old)
+	for i := d.old + 1; i < old.end; i = w.before[i].end {
+		sub := directory{path: w.before[i].path, depth: d.depth + 1, parent: mine, old: i}
+		sub.lo, sub.hi = w.below(sub.path, d.lo, d.hi)
+		if err := w.directory(ctx, sub); err != nil {
+			return err
+		}
+	}
+	w.after[mine].end = len(w.after)
+	return nil
+}
+
+// maySkip reports whether the directory d was found unchanged, and there is room for what it holds.
+func (w *scan) maySkip(d *directory) bool {
+	return d.old >= 0 && d.trouble == nil && w.before[d.old].found == toSkip && (w.cfg.MaxEntries < 0 || w.before[d.old].counted <= w.room)
+}
+
+// remember appends a directory to what the next scan will know, and returns its position.
+func (w *scan) remember(d *directory, r remembered) int {
+	r.path, r.parent = d.path, d.parent
+	w.after = append(w.after, r)
+	return len(w.after) - 1
+}
+
+// children is a cursor over the remembered directories in one; they are sorted, and asked for in their order.
+type children struct {
+	dirs      []remembered
+	next, end int
+}
+
+func (w *scan) children(parent int) children {
+	if parent < 0 {
+		return children{}
+	}
+	return children{w.before, parent + 1, w.before[parent].end}
+}
+
+// find returns the position of path, or -1.
+func (c *children) find(path string) int {
+	for c.next < c.end && c.dirs[c.next].path < path {
+		c.next = c.dirs[c.next].end
+	}
+	if c.next < c.end && c.dirs[c.next].path == path {
+		return c.next
+	}
+	return -1
+}
+
+// trusts reports whether the filesystem f is on keeps its keys, and f is the directory that had this one: something may have been mounted
+// over it in between.
+func (w *scan) trusts(f afero.File, k key) bool {
+	if fs, ok := w.cfg.FS.(interface{ Stable() bool }); ok {
+		return fs.Stable()
+	}
+	for {
+		switch file := f.(type) {
+		case *afero.BasePathFile:
+			f = file.File
+			continue
+		case *os.File:
+			info, err := file.Stat()
+			if err != nil {
+				return false
+			}
+			s := stampOf(info)
+			return s.Device == k.Device && s.Inode == k.Inode && keepsKeys(file)
+		}
+		return false
+	}
+}
+
+// ignoredIn returns what is ignored in one directory.
+func (s *Snapshot) ignoredIn(dir string) []Ignored {
+	lo := sort.Search(len(s.ignored), func(i int) bool { return s.ignored[i].Dir >= dir })
+	n := slices.IndexFunc(s.ignored[lo:], func(g Ignored) bool { return g.Dir != dir })
+	if n < 0 {
+		return s.ignored[lo:]
+	}
+	return s.ignored[lo : lo+n]
+}
