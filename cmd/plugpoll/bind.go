@@ -8,9 +8,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 
+	"github.com/plugpoll/plugpoll/register"
 	"github.com/plugpoll/plugpoll/scanner"
 )
 
@@ -29,8 +31,11 @@ type boundSocket struct {
 
 // bind listens at path if nothing that lives is there: a socket that refuses was left behind and is replaced, everything else is an error.
 func bind(ctx context.Context, path string) (*boundSocket, error) {
-	address := socketAddress(path)
-	if err := clear(ctx, address); err != nil {
+	address, err := register.SocketAddress(path, runtime.GOOS)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", scanner.Quote(path), err)
+	}
+	if err := vacate(ctx, address); err != nil {
 		return nil, fmt.Errorf("%s: %w", scanner.Quote(path), err)
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: address, Net: "unix"})
@@ -46,8 +51,8 @@ func bind(ctx context.Context, path string) (*boundSocket, error) {
 	return &boundSocket{l, address, info}, nil
 }
 
-// clear removes the socket of a process that is no more.
-func clear(ctx context.Context, address string) error {
+// vacate removes the socket of a process that is no more.
+func vacate(ctx context.Context, address string) error {
 	info, err := os.Lstat(address)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"time"
@@ -12,14 +11,18 @@ import (
 	"github.com/spf13/cobra"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
+	"github.com/plugpoll/plugpoll/register"
 	"github.com/plugpoll/plugpoll/register/record"
 	"github.com/plugpoll/plugpoll/state"
 )
 
 const pluginHelp = `Serve a real registration socket, for trying things out.
 
-It says line by line what happens: that it listens, that it is asked what it is, and what it is told. It can be
-slow, fail at first, and leave its socket behind, as real plugins do.`
+It prints a line for each thing that happens: that it listens, that it is asked what it is (GetInfo), and
+whether it is told that it is registered. It can be slow, fail at first, and leave its socket behind, as real
+plugins do. A socket that another process serves is left alone; one that was left behind is replaced.
+
+SIGINT or SIGTERM stops it and removes the socket.`
 
 // pluginOptions are the flags of plugin.
 type pluginOptions struct {
@@ -49,16 +52,16 @@ func newPlugin() *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.socket, "socket", "", "`path` to serve at")
-	f.StringVar(&o.typ, "type", registerapi.CSIPlugin, "plugin `type` to announce; any text, Kubernetes knows CSIPlugin, DevicePlugin and DRAPlugin")
+	f.StringVar(&o.typ, "type", registerapi.CSIPlugin, "plugin `type` to announce: any text; Kubernetes knows CSIPlugin, DevicePlugin and DRAPlugin")
 	complete(cmd, "type", record.Types[:]...)
 	f.StringVar(&o.name, "name", "", "plugin `name` to announce (default one that fits the type)")
 	complete(cmd, "name")
-	f.StringArrayVar(&o.versions, "version", nil, "`version` to announce, may be given several times (default one that fits the type)")
+	f.StringArrayVar(&o.versions, "version", nil, "`version` to announce; may be given several times (default one that fits the type)")
 	complete(cmd, "version")
-	f.StringVar(&o.endpoint, "endpoint", "", "`path` of the plugin's own API to announce (default none, which means the socket itself)")
-	f.DurationVar(&o.slow, "slow", 0, "wait so long before each answer to GetInfo")
-	f.IntVar(&o.fail, "fail", 0, "fail GetInfo so many `times`, then answer")
-	f.BoolVar(&o.keep, "keep-socket", false, "leave the socket file behind at the end")
+	f.StringVar(&o.endpoint, "endpoint", "", "`path` of the plugin's own API to announce (default none: it is served at the socket itself)")
+	f.DurationVar(&o.slow, "slow", 0, "how long to wait before each answer to GetInfo")
+	f.IntVar(&o.fail, "fail", 0, "how many `times` to fail GetInfo before answering it")
+	f.BoolVar(&o.keep, "keep-socket", false, "leave the socket behind at the end")
 	o.output = addOutput(cmd, "how to print what happens")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := o.check(cmd, runtime.GOOS); err != nil {
@@ -80,8 +83,8 @@ var standards = map[string]struct{ name, version string }{
 // check finds what is wrong with the flags, and fills in what was not given. It takes the operating system as data.
 func (o *pluginOptions) check(cmd *cobra.Command, goos string) error {
 	errs := []error{need(cmd, "socket", "name the path to serve at (plugpoll plugin --socket PATH)", o.socket)}
-	if limit := maxSocketPath(goos); len(o.socket) > limit {
-		errs = append(errs, fmt.Errorf("--socket is too long for a socket address (%d > %d bytes): use a shorter directory or name", len(o.socket), limit))
+	if _, err := register.SocketAddress(o.socket, goos); err != nil {
+		errs = append(errs, fmt.Errorf("--socket: %w", err))
 	}
 	if o.slow < 0 {
 		errs = append(errs, fmt.Errorf("--slow is %v: it must not be negative", o.slow))
@@ -118,20 +121,4 @@ func (o *pluginOptions) check(cmd *cobra.Command, goos string) error {
 
 func (o *pluginOptions) plugin() *state.Plugin {
 	return &state.Plugin{Type: o.typ, Name: o.name, Endpoint: o.endpoint, Versions: o.versions}
-}
-
-// maxSocketPath is how many bytes fit into a socket address.
-func maxSocketPath(goos string) int {
-	if goos == "darwin" {
-		return 103
-	}
-	return 107
-}
-
-// socketAddress is what package net takes for a path: a leading @ would be an abstract name.
-func socketAddress(path string) string {
-	if path[0] == '@' {
-		return "." + string(os.PathSeparator) + path
-	}
-	return path
 }
