@@ -14,7 +14,7 @@ Exit codes:
   0  done, or stopped cleanly by a signal
   1  it failed; standard error says why
   2  bad flags or configuration; nothing was started
-  3  stopped, but some calls did not end`
+  3  stopped, but some calls did not end or were not waited for`
 
 // newRoot makes the tree of commands. Nothing of it is shared between two calls.
 func newRoot() *cobra.Command {

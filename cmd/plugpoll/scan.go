@@ -15,16 +15,24 @@ import (
 	"github.com/plugpoll/plugpoll/state"
 )
 
-const scanHelp = `Look at a directory once and say of every entry what the daemon makes of it. Nothing is dialled.
+const scanHelp = `Read a directory once and print for every entry what the daemon would make of it. No socket is connected to.
 
-With -o json each entry is one line; the last line has the totals. The exit code is 1 if the directory could
-not be read as a whole; what was readable is printed still.`
+Verdicts:
+  socket      the daemon asks it what it is
+  maybe       the filesystem cannot tell whether it is a socket: the daemon asks, to find out
+  directory   what is in it is listed too
+  ignored     skipped, with the reason
+  unreadable  could not be looked at, with the error
+
+With -o json each entry is one line, and the last line has the totals (docs/api.md). The exit code is 1 if the
+directory could not be read as a whole; what could be read is printed all the same. A limit of 0 means the
+default.`
 
 func newScan() *cobra.Command {
 	var depth, entries int
 	cmd := &cobra.Command{
 		Use:     "scan DIR",
-		Short:   "Look at a directory once, every entry with its verdict",
+		Short:   "Read a directory once and print a verdict on every entry",
 		Long:    scanHelp,
 		Example: "  plugpoll scan /var/lib/kubelet/plugins_registry\n  plugpoll scan -o json /run/plugins",
 		Args: func(cmd *cobra.Command, args []string) error {
