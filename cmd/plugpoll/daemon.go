@@ -20,15 +20,22 @@ import (
 // lastEvents is how long a reader of the events may take for the last ones when the daemon has stopped.
 const lastEvents = time.Second
 
+// lastLines is the same for the reader of the log. One who wants it to end at once gives lastWords.
+const (
+	lastLines = time.Second
+	lastWords = 100 * time.Millisecond
+)
+
 // daemon is what run runs: a Manager with its log, its events and its signals.
 type daemon struct {
 	cfg     register.Config
 	manager *register.Manager
 	log     hclog.Logger
-	events  io.Writer // nil: not printed
+	stderr  *logWriter // log goes there
+	events  io.Writer  // nil: not printed
 }
 
-func newDaemon(cfg register.Config, log hclog.Logger) (*daemon, error) {
+func newDaemon(cfg register.Config, log hclog.Logger, stderr *logWriter) (*daemon, error) {
 	m, err := register.NewManager(cfg)
 	if err != nil {
 		return nil, flagErrors(err)
@@ -38,14 +45,14 @@ func newDaemon(cfg register.Config, log hclog.Logger) (*daemon, error) {
 			return nil, err
 		}
 	}
-	return &daemon{cfg: cfg, manager: m, log: log}, nil
+	return &daemon{cfg: cfg, manager: m, log: log, stderr: stderr}, nil
 }
 
-// run works until a signal or ctx ends it.
+// run works until a signal or ctx ends it. An error that it returns is on stderr already: main would wait for a reader.
 func (d *daemon) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// A log that nobody reads any more is no reason to stop; events that nobody reads are, and say so.
+	// A log that nobody reads is no reason to stop; events that nobody reads are, and say so.
 	signal.Ignore(syscall.SIGPIPE)
 	defer d.handleSignals(cancel)()
 	d.started()
@@ -60,7 +67,9 @@ func (d *daemon) run(ctx context.Context) error {
 	if err == nil {
 		d.log.Info("stopped")
 	}
-	return err
+	complain(d.stderr, err)
+	d.stderr.close(lastLines)
+	return said(err)
 }
 
 func (d *daemon) started() {
@@ -112,7 +121,8 @@ func (d *daemon) handleSignals(cancel context.CancelFunc) (end func()) {
 					d.log.Warn("retry", "error", shown(err.Error()))
 				}
 			case stopping:
-				fmt.Fprintf(os.Stderr, "plugpoll: %s again: ended at once, running calls were not waited for\n", signalName(s))
+				complain(d.stderr, fmt.Errorf("%s again: ended at once, running calls were not waited for", signalName(s)))
+				d.stderr.close(lastWords)
 				os.Exit(exitStuck)
 			default:
 				stopping = true

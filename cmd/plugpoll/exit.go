@@ -37,6 +37,18 @@ func usage(errs ...error) error {
 	return nil
 }
 
+// saidError is one that was complained of already.
+type saidError struct{ error }
+
+func (e saidError) Unwrap() error { return e.error }
+
+func said(err error) error {
+	if err == nil {
+		return nil
+	}
+	return saidError{err}
+}
+
 func exitCode(err error) int {
 	if err == nil {
 		return exitDone
@@ -52,6 +64,9 @@ func exitCode(err error) int {
 
 // complain prints each error once, one line each.
 func complain(w io.Writer, err error) {
+	if _, ok := errors.AsType[saidError](err); ok {
+		return
+	}
 	for _, e := range flatten(err) {
 		text := e.Error()
 		for _, own := range []string{"register: ", "scanner: "} {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"strings"
 
@@ -9,9 +10,10 @@ import (
 	"github.com/plugpoll/plugpoll/scanner"
 )
 
-// newLogger makes the daemon's log on stderr. Each line has the time, short where somebody looks on, and none where the journal adds its own.
-func newLogger(stderr *os.File, level, format string) hclog.Logger {
-	o := &hclog.LoggerOptions{Output: stderr, Level: hclog.LevelFromString(level), JSONFormat: format == "json"}
+// newLogger makes the daemon's log on stderr, and the queue that it goes through, which must be closed. Each line has the time, short where somebody
+// looks on, and none where the journal adds its own.
+func newLogger(stderr *os.File, level, format string) (hclog.Logger, *logWriter) {
+	o := hclog.LoggerOptions{JSONFormat: format == "json"}
 	switch {
 	case o.JSONFormat:
 		o.Name = "plugpoll"
@@ -23,8 +25,29 @@ func newLogger(stderr *os.File, level, format string) hclog.Logger {
 	case isJournal(stderr):
 		o.DisableTime = true
 	}
-	return hclog.New(o)
+	logTo := func(w io.Writer, level hclog.Level) hclog.Logger {
+		o := o
+		o.Level = level
+		o.Output = output{w, stderr}
+		if o.JSONFormat {
+			o.Output = printableJSON{w}
+		}
+		return hclog.New(&o)
+	}
+	// That lines are missing is said at any level.
+	direct := logTo(stderr, hclog.Warn)
+	queue := newLogWriter(stderr, func(n int) { direct.Warn("the log was not read in time, lines are missing here", "lost", n) })
+	return logTo(queue, hclog.LevelFromString(level)), queue
 }
+
+// output is a way to a file. hclog asks the file whether it takes colours; on Windows it has none for what is not the file itself.
+type output struct {
+	io.Writer
+	file *os.File
+}
+
+// Fd is the file's.
+func (o output) Fd() uintptr { return o.file.Fd() }
 
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()

@@ -32,7 +32,9 @@ func TestLogTime(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Setenv("JOURNAL_STREAM", test.stream(info.Sys().(*syscall.Stat_t)))
-			newLogger(f, "info", "text").Info("hello", "dirs", listed([]string{"/a\nb"}))
+			log, queue := newLogger(f, "info", "text")
+			log.Info("hello", "dirs", listed([]string{"/a\nb"}))
+			queue.close(patience)
 			if err := f.Close(); err != nil {
 				t.Fatal(err)
 			}

@@ -18,14 +18,19 @@ import (
 
 const runHelp = `Watch directories and register the plugins whose sockets appear there.
 
-Directories are looked at again and again; no inotify is needed. Plugins of the types Kubernetes knows are
-checked by the rule of their type, told the result, and recorded: what a kubelet would be offered is seen
-in the log and in the events.
+The directories and what is below them are read again and again; no inotify is needed. Names that begin with
+a dot are skipped. A plugin of a type that Kubernetes knows (CSIPlugin, DevicePlugin, DRAPlugin) is asked what
+it is, checked by the rules for its type and told whether it is registered. It is only recorded, not handed to
+a kubelet: the log and the events show what is registered.
 
-The log goes to standard error. With -o json each change is one line on standard output (docs/api.md); the
-first is the whole view.
+The log goes to standard error. If nobody reads it the daemon works on; lines that do not fit in memory are
+dropped, and a line says how many. With -o json each change is one line on standard output (docs/api.md); the
+first is the whole state. If its reader goes away the daemon stops and exits with 1.
 
-SIGINT or SIGTERM stops it cleanly, a second one at once. SIGHUP has it look and retry everything now.`
+SIGINT or SIGTERM stops it cleanly: plugins stay registered, unless --deregister-on-stop is given. A second
+signal ends it at once. SIGHUP has it read everything and retry what failed now.
+
+A duration or a limit of 0 means the default.`
 
 // runOptions are the flags of run.
 type runOptions struct {
@@ -56,24 +61,25 @@ func newRun() *cobra.Command {
 	f.SortFlags = false
 	f.StringArrayVar(&o.dirs, "dir", nil, "`directory` to watch; may be given several times")
 	must(cmd.MarkFlagDirname("dir"))
-	f.DurationVar(&o.interval, "interval", scanner.DefaultInterval, "pause between two looks")
-	o.missingRoot = addChoice(cmd, "missing-root", "", "create", "what to do at start if a directory does not exist", "create", "wait")
+	f.DurationVar(&o.interval, "interval", scanner.DefaultInterval, "pause between two readings of a directory, more where one takes long")
+	o.missingRoot = addChoice(cmd, "missing-root", "", "create", "if a directory does not exist at start: create it, or wait until it is there", "create", "wait")
 	f.BoolVar(&o.deregister, "deregister-on-stop", false, "deregister every plugin when stopped")
 	o.logLevel = addChoice(cmd, "log-level", "", "info", "how much to log", "trace", "debug", "info", "warn", "error", "off")
-	o.logFormat = addChoice(cmd, "log-format", "", "text", "how to log", "text", "json")
-	o.output = addOutput(cmd, "what to print on standard output: text prints nothing, json one event per line")
+	o.logFormat = addChoice(cmd, "log-format", "", "text", "form of the log", "text", "json")
+	o.output = addOutput(cmd, "what to print on standard output: nothing (text) or one event per line (json)")
 	f.DurationVar(&o.dial, "dial-timeout", register.DefaultDialTimeout, "how long connecting to a socket may take")
 	f.DurationVar(&o.info, "info-timeout", register.DefaultInfoTimeout, "how long a plugin may take to say what it is")
 	f.DurationVar(&o.notify, "notify-timeout", register.DefaultNotifyTimeout, "how long a plugin may take to hear the result")
 	f.DurationVar(&o.stop, "stop-timeout", register.DefaultStopTimeout, "how long to wait for running calls when stopped")
 	addLimits(cmd, &o.maxDepth, &o.maxEntries)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		log := newLogger(os.Stderr, o.logLevel.value, o.logFormat.value)
+		log, stderr := newLogger(os.Stderr, o.logLevel.value, o.logFormat.value)
+		defer stderr.close(lastLines)
 		cfg, err := o.config(cmd, log)
 		if err != nil {
 			return err
 		}
-		d, err := newDaemon(cfg, log)
+		d, err := newDaemon(cfg, log, stderr)
 		if err != nil {
 			return err
 		}
@@ -87,8 +93,8 @@ func newRun() *cobra.Command {
 
 // addLimits gives cmd the limits of a scan.
 func addLimits(cmd *cobra.Command, depth, entries *int) {
-	cmd.Flags().IntVar(depth, "max-depth", scanner.DefaultMaxDepth, "`levels` of directories to read below the directory; negative: none")
-	cmd.Flags().IntVar(entries, "max-entries", scanner.DefaultMaxEntries, "`names` to read in one look, beside directories; negative: no limit")
+	cmd.Flags().IntVar(depth, "max-depth", scanner.DefaultMaxDepth, "how many `levels` of subdirectories to read; negative: none")
+	cmd.Flags().IntVar(entries, "max-entries", scanner.DefaultMaxEntries, "how many `names` to read at most, directories not counted; negative: no limit")
 }
 
 // config is what the flags mean, or a usageError that names each flag that is wrong.

@@ -35,7 +35,8 @@ const patience = 30 * time.Second
 //	stale PATH                     make a socket that refuses
 //	json FILE [KIND…]              every line is an object of version v1; the first lines are of these kinds
 //
-// $D is a fresh directory with a short name, so that sockets in it have addresses; $NL is a newline, $BAD two bytes that are not UTF-8.
+// $D is a fresh directory with a short name, so that sockets in it have addresses; $NL is a newline, $BAD two bytes that are not UTF-8, and
+// $CSI what ESC [ is in one character.
 func TestScripts(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the scripts send Unix signals")
@@ -85,6 +86,7 @@ func setup(env *testscript.Env) error {
 	env.Setenv("GORACE", os.Getenv("GORACE"))
 	env.Setenv("NL", "\n")
 	env.Setenv("BAD", "\xff\xfe")
+	env.Setenv("CSI", "\u009b")
 	return nil
 }
 
