@@ -3,6 +3,7 @@ package scanner
 import (
 	"errors"
 	"io/fs"
+	"syscall"
 )
 
 // class is what an entry is taken for, or what has to be asked to know.
@@ -48,8 +49,8 @@ func classify(goos string, listed fs.FileMode, lstat, stat answer) class {
 		return askStat
 	case stat.err == nil:
 		return classifyType(stat.typ, classLinkToDirectory)
-	case errors.Is(stat.err, fs.ErrNotExist):
-		return classDangling
+	case errors.Is(stat.err, fs.ErrNotExist), errors.Is(stat.err, syscall.ENOTDIR), errors.Is(stat.err, syscall.ELOOP):
+		return classDangling // something on the way is missing, is a file, or leads back to the link
 	case goos == "windows":
 		return classMaybe
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 )
 
 // maxErrors is how many errors of one scan are kept: a dead filesystem fails once per directory.
@@ -71,8 +72,28 @@ func (f *faults) add(err error) {
 func (f *faults) count() int { return len(f.errs) + f.more }
 
 func (f *faults) join() error {
+	errs := f.errs
 	if f.more > 0 {
-		return errors.Join(append(f.errs, fmt.Errorf("and %d more errors", f.more))...)
+		errs = append(errs, fmt.Errorf("and %d more errors", f.more))
 	}
-	return errors.Join(f.errs...)
+	switch len(errs) {
+	case 0:
+		return nil
+	case 1:
+		return errs[0]
+	}
+	return joined(errs)
 }
+
+// joined is what errors.Join makes of several errors, in one line.
+type joined []error
+
+func (j joined) Error() string {
+	texts := make([]string, len(j))
+	for i, err := range j {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (j joined) Unwrap() []error { return j }

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
+
+	"github.com/spf13/afero"
 )
 
 const (
@@ -53,9 +56,22 @@ func (w *scan) list(ctx context.Context, d *directory) (names []dirent, trusted 
 	return w.names, trusted, nil
 }
 
+// open opens a directory to list it. The root may be a link (D5).
+func (s *Scanner) open(d *directory) (afero.File, error) {
+	flags := os.O_RDONLY | openDirectory
+	if d.depth > 0 {
+		flags |= openNoLink
+	}
+	switch s.cfg.FS.(type) {
+	case *afero.OsFs, afero.OsFs:
+		return s.cfg.FS.OpenFile(d.path, flags, 0)
+	}
+	return s.cfg.FS.Open(d.path)
+}
+
 // read appends to w.names what one opened directory lists, and says whether it tried to get types with it.
 func (w *scan) read(ctx context.Context, d *directory, types bool) (typed, trusted bool, err error) {
-	f, err := w.cfg.FS.Open(d.path)
+	f, err := w.open(d)
 	if err != nil {
 		return false, false, err
 	}

@@ -74,6 +74,7 @@ func (s *Scanner) findRoot() (fs.FileInfo, error) {
 		if err := s.makeRoot(); err != nil {
 			return nil, &Error{Op: "create", Path: s.cfg.Root, Err: err}
 		}
+		s.cfg.Logger.Info("the directory did not exist and was made", "path", Quote(s.cfg.Root))
 		info, err = s.cfg.FS.Stat(s.root)
 	}
 	if err != nil {

@@ -104,8 +104,11 @@ func (w *scan) directory(ctx context.Context, d directory) error {
 	}
 	if err != nil {
 		if w.removedMeanwhile(d, err) {
-			// Its parent's listing is out of date.
+			// Its parent's listing is out of date; the next one settles what becomes of the entries (U2).
 			w.after[d.parent].settling.settled = false
+			for i := d.lo; i < d.hi; i++ {
+				w.carry(i, err)
+			}
 			return nil
 		}
 		w.faults.add(err)
@@ -166,10 +169,9 @@ func (w *scan) inside(ctx context.Context, d *directory, subs []string, mine int
 	return nil
 }
 
-// removedMeanwhile tells the removal of a subdirectory between its parent's listing and its own, which is no error if nothing was known in
-// it: only the net change counts (D6).
+// removedMeanwhile tells the removal of a subdirectory between its parent's listing and its own, which is no error: only the net change counts (D6).
 func (w *scan) removedMeanwhile(d directory, err error) bool {
-	if d.depth == 0 || d.lo < d.hi || len(w.names) > 0 || !errors.Is(err, fs.ErrNotExist) {
+	if d.depth == 0 || len(w.names) > 0 || !errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
 	_, _, err = w.lstat(d.path)

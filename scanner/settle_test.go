@@ -268,16 +268,20 @@ func TestNoSkip(t *testing.T) {
 		do   func(*world) error
 		skip bool
 	}{
-		"stable":             {cfg: simfs.Config{Stable: true}, skip: true},
-		"not stable":         {},
-		"no detail":          {cfg: simfs.Config{Stable: true, Detail: simfs.NoDetail}},
-		"no change time":     {cfg: simfs.Config{Stable: true, Detail: simfs.NoChangeTime}},
-		"wrapped":            {cfg: simfs.Config{Stable: true}, wrap: func(f afero.Fs) afero.Fs { return noLstat{f} }},
-		"unreadable":         {cfg: simfs.Config{Stable: true}, do: func(w *world) error { return w.link("x", "x") }},
-		"a link":             {cfg: simfs.Config{Stable: true}, do: func(w *world) error { return w.link("x", "y") }, skip: true},
-		"too many links":     {cfg: simfs.Config{Stable: true}, do: func(w *world) error { return linkAll(w, maxLinks+1) }},
-		"almost too many":    {cfg: simfs.Config{Stable: true}, do: func(w *world) error { return linkAll(w, maxLinks) }, skip: true},
-		"an irregular entry": {cfg: simfs.Config{Stable: true}, do: func(w *world) error { return w.mknod("i", "irregular") }, skip: true},
+		"stable":         {cfg: simfs.Config{Stable: true}, skip: true},
+		"not stable":     {},
+		"no detail":      {cfg: simfs.Config{Stable: true, Detail: simfs.NoDetail}},
+		"no change time": {cfg: simfs.Config{Stable: true, Detail: simfs.NoChangeTime}},
+		"wrapped":        {cfg: simfs.Config{Stable: true}, wrap: func(f afero.Fs) afero.Fs { return noLstat{f} }},
+		"unreadable": {cfg: simfs.Config{Stable: true}, do: func(w *world) error {
+			w.sim.Inject(w.path("x"), simfs.OpStat, simfs.Fault{Err: fs.ErrInvalid})
+			return w.link("y", "x")
+		}},
+		"a link that leads back": {cfg: simfs.Config{Stable: true}, do: func(w *world) error { return w.link("x", "x") }, skip: true},
+		"a link":                 {cfg: simfs.Config{Stable: true}, do: func(w *world) error { return w.link("x", "y") }, skip: true},
+		"too many links":         {cfg: simfs.Config{Stable: true}, do: func(w *world) error { return linkAll(w, maxLinks+1) }},
+		"almost too many":        {cfg: simfs.Config{Stable: true}, do: func(w *world) error { return linkAll(w, maxLinks) }, skip: true},
+		"an irregular entry":     {cfg: simfs.Config{Stable: true}, do: func(w *world) error { return w.mknod("i", "irregular") }, skip: true},
 		"a refused entry": {cfg: simfs.Config{Stable: true}, do: func(w *world) error {
 			w.sim.Inject(w.path("r"), simfs.OpLstat, simfs.Fault{Err: fs.ErrPermission})
 			return w.bind("r")

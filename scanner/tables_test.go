@@ -341,7 +341,8 @@ func TestClassify(t *testing.T) {
 		{link, is(link), is(unknown), classMaybe, classMaybe},
 		{link, is(link), gone, classDangling, classDangling},
 		{link, is(link), refused, classUnreadable, classMaybe},
-		{link, is(link), loop, classUnreadable, classMaybe},
+		{link, is(link), loop, classDangling, classDangling},
+		{link, is(link), fails(syscall.ENOTDIR), classDangling, classDangling},
 	} {
 		for goos, want := range map[string]class{"linux": test.linux, "darwin": test.linux, "windows": test.windows} {
 			if got := classify(goos, test.listed, test.lstat, test.stat); got != want {
