@@ -180,7 +180,7 @@ func TestLife(t *testing.T) {
 		w.remove("late.sock")
 		story("A plugin leaves, and its handler does not like it.", time.Second)
 
-		got := regexp.MustCompile("next_try=\\S+").ReplaceAllString(w.log.String(), "next_try=TIME") // it is local time
+		got := regexp.MustCompile(`next_try=\S+`).ReplaceAllString(w.log.String(), "next_try=TIME") // it is local time
 		if *update {
 			w.must(os.MkdirAll("testdata", 0o755))
 			w.must(os.WriteFile("testdata/life.log", []byte(got), 0o644))

@@ -91,6 +91,7 @@ func (h tickets) Less(i, j int) bool {
 	}
 	return h[i].sequence > h[j].sequence
 }
+
 func (h tickets) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].index, h[j].index = i, j
