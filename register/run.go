@@ -146,7 +146,7 @@ func (l *loop) takeScan(s scanned) {
 	if r.again {
 		r.again, r.next = false, s.ended
 	}
-	l.step(state.Scanned{Root: r.path, Snapshot: s.snapshot, Err: s.err, Started: s.started, Ended: s.ended})
+	l.step(state.Scanned{Root: r.path, Snapshot: s.snapshot, Err: s.err, Ended: s.ended})
 }
 
 func (l *loop) scanAll() {

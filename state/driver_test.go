@@ -79,7 +79,7 @@ func (d *driver) want(got []string, want ...string) {
 func (d *driver) scan(entries ...scanner.Entry) []string {
 	d.t.Helper()
 	d.last[dir] = scanner.NewSnapshot(entries, nil)
-	return d.step(Scanned{Root: dir, Snapshot: d.last[dir], Started: d.now, Ended: d.now})
+	return d.step(Scanned{Root: dir, Snapshot: d.last[dir], Ended: d.now})
 }
 
 // answers has Ask id answered by a plugin.

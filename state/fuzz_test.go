@@ -81,7 +81,7 @@ func (h *history) step(in Input) {
 
 func (h *history) scan(root string) {
 	h.last[root] = scanner.NewSnapshot(slices.Collect(maps.Values(h.world[root])), nil)
-	h.step(Scanned{Root: root, Snapshot: h.last[root], Started: h.now, Ended: h.now})
+	h.step(Scanned{Root: root, Snapshot: h.last[root], Ended: h.now})
 }
 
 // inFlight are the effects that may get a result, also those given up.
@@ -98,7 +98,7 @@ func (h *history) next() {
 		h.change()
 	case op < 9:
 		root := fuzzRoots[h.pick(2)]
-		in := Scanned{Root: root, Snapshot: h.last[root], Started: h.now, Ended: h.now}
+		in := Scanned{Root: root, Snapshot: h.last[root], Ended: h.now}
 		if op == 8 {
 			in.Err = errTest
 		}

@@ -35,10 +35,10 @@ type Info struct {
 type (
 	// Scanned is the result of one scan of a root. A Snapshot may come with an error; the one given last, again, means that nothing changed.
 	Scanned struct {
-		Root           string
-		Snapshot       *scanner.Snapshot
-		Err            error
-		Started, Ended time.Time
+		Root     string
+		Snapshot *scanner.Snapshot
+		Err      error
+		Ended    time.Time
 	}
 	// HandlerAdded: there is a handler for a type from now on (R8).
 	HandlerAdded struct{ Type string }

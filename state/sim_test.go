@@ -260,7 +260,7 @@ func (s *simulation) starts(path string) *simPlugin {
 // scan shows a root to the Core, and comes again after 200 ms, or 20 ms for a second after a change (U6).
 func (s *simulation) scan(root string) {
 	r := s.roots[root]
-	in := Scanned{Root: root, Started: s.now, Ended: s.now}
+	in := Scanned{Root: root, Ended: s.now}
 	switch {
 	case r.failing:
 		in.Snapshot, in.Err, r.failing = r.last, errTest, false

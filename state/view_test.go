@@ -81,7 +81,7 @@ func TestViewGolden(t *testing.T) {
 		{Dir: dir + "/bad\xff", Reason: scanner.TooDeep, Count: 1, Examples: []string{"deep"}},
 		{Dir: dir + "/new\nline", Reason: scanner.DotName, Count: 1, Examples: []string{".x"}},
 	})
-	d.step(Scanned{Root: dir, Snapshot: d.last[dir], Err: errTest, Started: d.now, Ended: d.now.Add(-time.Second)})
+	d.step(Scanned{Root: dir, Snapshot: d.last[dir], Err: errTest, Ended: d.now.Add(-time.Second)})
 	d.step(Scanned{Root: "/bad\xff", Snapshot: scanner.NewSnapshot([]scanner.Entry{at("/bad\xff/x.sock", 8, 8)}, nil), Ended: d.now})
 	d.now = d.now.Add(450 * time.Millisecond)
 	d.step(Scanned{Root: "/bad\xff", Snapshot: nil, Ended: d.now.Add(-1500 * time.Millisecond)})
