@@ -14,7 +14,7 @@ export GOLANGCI_LINT_CACHE = $(CURDIR)/bin/lint-cache
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/plugpoll
@@ -27,6 +27,11 @@ run: build ## show it: the daemon and a plugin on a fresh directory, until Ctrl-
 .PHONY: test
 test: ## run all tests with the race detector (about a minute)
 	go test -race ./...
+
+.PHONY: test-real
+test-real: ## race the scanner for long, and measure filesystems that CI lacks (installs packages, five minutes)
+	PLUGPOLL_REAL=1 CI=true go test -count=1 -timeout 20m -v -run 'TestRace' ./scanner
+	.ci/real.sh
 
 .PHONY: lint
 lint: ## check the code's style (the first run builds the linter, about two minutes)

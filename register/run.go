@@ -128,6 +128,10 @@ func (l *loop) startScans() {
 		go func() {
 			started := time.Now()
 			snapshot, err := r.scanner.Scan(l.ctx, last)
+			if l.ctx.Err() != nil {
+				// The scan left a call behind. Run gives it its time, and lists it if that was not enough (S1).
+				r.scanner.Wait(context.Background())
+			}
 			l.post(scanned{r, snapshot, err, started, time.Now()})
 		}()
 	}
@@ -215,6 +219,10 @@ func (l *loop) left() error {
 	for _, r := range l.roots {
 		if r.busy {
 			stuck = append(stuck, "scan of "+scanner.Quote(r.path))
+			continue
+		}
+		for _, call := range r.scanner.Stuck() {
+			stuck = append(stuck, call.String())
 		}
 	}
 	if len(stuck) == 0 {

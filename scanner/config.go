@@ -15,6 +15,8 @@ const (
 	DefaultMaxDepth   = 16
 	DefaultMaxEntries = 100_000
 	DefaultRootGrace  = 10 * time.Second
+	// DefaultCallTimeout is long for a disk and short for a person. A call that is given up too early costs little: what was known stays.
+	DefaultCallTimeout = 5 * time.Second
 )
 
 // MissingRoot says what becomes of a root that is not there (D8).
@@ -46,6 +48,10 @@ type Config struct {
 	// what was known in it counts as gone (U5). What is found meanwhile counts at once. A root that was replaced on its device is an ordinary
 	// change. 0: DefaultRootGrace; negative: it never counts as gone.
 	RootGrace time.Duration
+	// CallTimeout is how long one call of the filesystem may take (U4). One that takes longer is given up: what is known at its path, or below it,
+	// stays as it is, and the scan goes on elsewhere; the path is looked at again once the call has returned. 0: DefaultCallTimeout; negative: as
+	// long as it likes, and a call that hangs holds up its root.
+	CallTimeout time.Duration
 	// Each is called for every entry a scan reads, from the goroutine of Scan (D9); what is in a directory that is skipped is not read. nil: none.
 	Each func(path string, v Verdict)
 	// Logger gets a Trace line per scan. nil: silence.
@@ -82,6 +88,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.RootGrace == 0 {
 		c.RootGrace = DefaultRootGrace
+	}
+	if c.CallTimeout == 0 {
+		c.CallTimeout = DefaultCallTimeout
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()

@@ -32,5 +32,9 @@
 // Only net changes between two scans count (D6). Two looks at one path are compared by equality of the identity, never by which is newer,
 // and no file's time is ever compared with a clock (I1).
 //
-// The package starts no goroutine and keeps no package-level state. Two calls of Scan on one Scanner wait for each other (U6).
+// A directory that has not changed is not read again, where that can be known: see Scanner.Scan.
+//
+// A call that does not return holds up its own path and nothing else (U4). It is left behind, listed by Scanner.Stuck, because nothing can end
+// it; no other goroutine outlives the Scan that started it. The package keeps no package-level state. Two calls of Scan on one Scanner wait for
+// each other (U6).
 package scanner

@@ -62,6 +62,9 @@ type faults struct {
 }
 
 func (f *faults) add(err error) {
+	if n := len(f.errs); n > 0 && f.errs[n-1] == err { //nolint:errorlint // one fault that bars a whole tree is one
+		return
+	}
 	if len(f.errs) == maxErrors {
 		f.more++
 		return

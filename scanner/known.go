@@ -1,6 +1,7 @@
 package scanner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -108,10 +109,10 @@ func (w *scan) absent(ctx context.Context, d directory, names []dirent, subs []s
 			continue
 		}
 		if name != asked || direct == deeper {
-			if ctx.Err() != nil {
-				return ctx.Err()
+			var ended error
+			if reason, ended = w.doubt(ctx, &d, names, name, deeper); ended != nil {
+				return ended
 			}
-			reason = w.doubt(&d, names, name, deeper)
 			asked, direct = name, !deeper
 		}
 		if reason != nil {
@@ -125,31 +126,45 @@ func (w *scan) absent(ctx context.Context, d directory, names []dirent, subs []s
 
 // doubt says why a known entry may still be there, nil if it is gone. name is the first component below d on the way to it that is not read as
 // a directory: the entry itself, or a directory that it was in (deeper).
-func (w *scan) doubt(d *directory, names []dirent, name string, deeper bool) error {
+func (w *scan) doubt(ctx context.Context, d *directory, names []dirent, name string, deeper bool) (reason, ended error) {
 	at, listed := slices.BinarySearchFunc(names, name, func(n dirent, name string) int { return strings.Compare(n.name, name) })
 	if !listed && d.trouble != nil {
-		return d.trouble
+		return d.trouble, nil
 	}
 	path := join(d.path, name)
-	info, _, err := w.lstat(path)
+	info, err, ended := w.lstat(ctx, path)
 	switch {
+	case ended != nil:
+		return nil, ended
 	case errors.Is(err, fs.ErrNotExist) && !listed:
-		return nil
+		return nil, nil
 	case errors.Is(err, fs.ErrNotExist):
-		return &Error{Op: "lstat", Path: path, Err: errOnlyListing}
+		return &Error{Op: "lstat", Path: path, Err: errOnlyListing}, nil
 	case err != nil:
-		err = &Error{Op: "lstat", Path: path, Err: err}
 		w.faults.add(err)
-		return err
+		return err, nil
 	case !listed:
-		return &Error{Op: "lstat", Path: path, Err: errOnlyLstat}
+		return &Error{Op: "lstat", Path: path, Err: errOnlyLstat}, nil
 	case deeper && (!info.IsDir() || d.depth >= w.cfg.MaxDepth):
-		return nil
+		return nil, nil
 	case !deeper && info.Mode().Type() == names[at].typ:
 		// Both say that it is of a type that is no candidate.
-		return nil
+		return nil, nil
 	}
-	return &Error{Op: "lstat", Path: path, Err: errOtherType}
+	return &Error{Op: "lstat", Path: path, Err: errOtherType}, nil
+}
+
+// lstat looks at one path. err is an *Error, also if nothing may be called on the path; ended is the context's.
+func (w *scan) lstat(ctx context.Context, path string) (info fs.FileInfo, err, ended error) {
+	if err = w.barred(path); err != nil {
+		return nil, err, nil
+	}
+	stuck, ended := w.ask(ctx, func(c *caller) {
+		if info, _, err = c.lstat(path); err != nil {
+			err = &Error{Op: "lstat", Path: path, Err: err}
+		}
+	})
+	return info, cmp.Or(stuck, err), ended
 }
 
 // cutComponent returns the first component of a relative path, and whether there are more.

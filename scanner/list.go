@@ -2,20 +2,17 @@ package scanner
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
-
-	"github.com/spf13/afero"
 )
 
 const (
-	chunk = 1024
+	// One chunk is one call, which must come to an end within CallTimeout though each entry be asked for over a network.
+	chunk = 128
 	// typeUnknown is the type of a name that came without one.
 	typeUnknown = fs.ModeIrregular
 )
@@ -27,12 +24,12 @@ type dirent struct {
 
 // list reads the names in d, sorted bytewise, each once, and says whether the directory's key can be trusted. With an error the names are
 // those that could be read, and nothing follows from one that is not among them (U1). The slice is the scan's buffer, good until the next call.
-func (w *scan) list(ctx context.Context, d *directory) (names []dirent, trusted bool, err error) {
+func (w *scan) list(c *caller, d *directory) (names []dirent, trusted bool, err error) {
 	w.names = w.names[:0]
-	typed, trusted, err := w.read(ctx, d, true)
-	if err != nil && typed && ctx.Err() == nil && !errors.As(err, new(limitError)) {
+	typed, trusted, err := w.read(c, d, true)
+	if err != nil && typed && !errors.As(err, new(limitError)) {
 		// os.File.ReadDir ends at the first entry whose type it cannot find out; names alone need no type (U3, golang/go#27416).
-		_, trusted, err = w.read(ctx, d, false)
+		_, trusted, err = w.read(c, d, false)
 	}
 	slices.SortFunc(w.names, func(a, b dirent) int {
 		// Of two with one name, the one with a type comes first and stays.
@@ -56,26 +53,13 @@ func (w *scan) list(ctx context.Context, d *directory) (names []dirent, trusted 
 	return w.names, trusted, nil
 }
 
-// open opens a directory to list it. The root may be a link (D5).
-func (s *Scanner) open(d *directory) (afero.File, error) {
-	flags := os.O_RDONLY | openDirectory
-	if d.depth > 0 {
-		flags |= openNoLink
-	}
-	switch s.cfg.FS.(type) {
-	case *afero.OsFs, afero.OsFs:
-		return s.cfg.FS.OpenFile(d.path, flags, 0)
-	}
-	return s.cfg.FS.Open(d.path)
-}
-
 // read appends to w.names what one opened directory lists, and says whether it tried to get types with it.
-func (w *scan) read(ctx context.Context, d *directory, types bool) (typed, trusted bool, err error) {
-	f, err := w.open(d)
+func (w *scan) read(c *caller, d *directory, types bool) (typed, trusted bool, err error) {
+	f, err := c.open(d.path, d.depth > 0)
 	if err != nil {
 		return false, false, err
 	}
-	defer func() { _ = f.Close() }() // opened for reading: nothing can be lost
+	defer c.close(f, d.path)
 	room := w.room
 	add := func(name string, typ fs.FileMode) bool {
 		if name == "" {
@@ -91,15 +75,17 @@ func (w *scan) read(ctx context.Context, d *directory, types bool) (typed, trust
 		return true
 	}
 	lister, typed := f.(fs.ReadDirFile)
-	typed, trusted = typed && types, w.trusts(f, d.settling.key)
+	c.enter("list", d.path)
+	trusted = w.trusts(f, d.settling.key)
+	c.leave()
+	typed = typed && types
 	for {
-		if err := ctx.Err(); err != nil {
-			return typed, trusted, err
-		}
 		n, full := 0, false
+		c.enter("list", d.path)
 		if typed {
 			var entries []fs.DirEntry
 			entries, err = lister.ReadDir(chunk)
+			c.leave()
 			for n < len(entries) && !full {
 				full = !add(entries[n].Name(), entries[n].Type())
 				n++
@@ -107,6 +93,7 @@ func (w *scan) read(ctx context.Context, d *directory, types bool) (typed, trust
 		} else {
 			var names []string
 			names, err = f.Readdirnames(chunk)
+			c.leave()
 			for n < len(names) && !full {
 				full = !add(names[n], typeUnknown)
 				n++

@@ -1,7 +1,9 @@
 package scanner
 
 import (
+	"cmp"
 	"context"
+	"io/fs"
 	"os"
 	"slices"
 	"sort"
@@ -59,49 +61,98 @@ func (s *Scanner) recall(last *Snapshot) []remembered {
 	return m.dirs
 }
 
-// check looks at every remembered directory, and reports whether all may be skipped. The root was looked at already.
-func (w *scan) check(ctx context.Context, root key, now time.Time) (unchanged bool, err error) {
-	unchanged = true
-	for i := range w.before {
-		d := &w.before[i]
-		if i == 0 {
-			d.settling.seen(root, now)
-			d.found = w.judge(d, root)
-		} else {
-			if i%64 == 0 && ctx.Err() != nil {
-				return false, ctx.Err()
-			}
-			d.found = w.checkOne(d)
-		}
-		if d.found == toFind {
-			if parent := &w.before[d.parent]; parent.found == toSkip {
-				parent.found = toRead
-			}
-		}
-		unchanged = unchanged && d.found == toSkip
+// check looks at the root and, if it is there, at every remembered directory, and reports whether all may be skipped. rootErr is why the root
+// cannot be read.
+func (w *scan) check(ctx context.Context, root *directory) (unchanged bool, rootErr, ended error) {
+	if rootErr = w.barred(w.root); rootErr != nil {
+		return false, rootErr, nil
 	}
-	return unchanged, nil
+	asked, next := false, 0
+	for {
+		stuck, ended := w.ask(ctx, func(c *caller) {
+			if !asked {
+				var info fs.FileInfo
+				if info, rootErr = w.findRoot(c); rootErr != nil {
+					return
+				}
+				root.settling.seen(keyOf(info), time.Now())
+				asked = true
+			}
+			for next < len(w.before) {
+				next = w.checkOne(c, next, root)
+			}
+		})
+		switch {
+		case ended != nil:
+			return false, nil, ended
+		case stuck == nil && rootErr == nil:
+			unchanged = len(w.before) > 0 && !slices.ContainsFunc(w.before, func(d remembered) bool { return d.found != toSkip })
+			return unchanged, nil, nil
+		case stuck == nil || !asked:
+			return false, cmp.Or(rootErr, stuck), nil
+		case w.barred(w.before[next].path) != nil:
+			next = w.lose(next)
+		default: // a link in it
+			w.before[next].found = toRead
+			next++
+		}
+	}
 }
 
-func (w *scan) checkOne(d *remembered) check {
-	info, real, err := w.lstat(d.path)
+// checkOne looks at the remembered directory i, and returns the one that is next.
+func (w *scan) checkOne(c *caller, i int, root *directory) int {
+	d := &w.before[i]
+	if i == 0 {
+		k := root.settling.key
+		if k != d.settling.key {
+			d.settling = root.settling
+		}
+		d.found = w.judge(c, d, k)
+		return i + 1
+	}
+	if w.barred(d.path) != nil {
+		return w.lose(i)
+	}
+	info, real, err := c.lstat(d.path)
 	if err != nil || !real || !info.IsDir() {
-		return toFind
+		d.found = toFind
+		w.doubtParent(d)
+		return i + 1
 	}
 	k := keyOf(info)
 	if k != d.settling.key {
 		d.settling.seen(k, time.Now())
 	}
-	return w.judge(d, k)
+	d.found = w.judge(c, d, k)
+	return i + 1
+}
+
+// lose leaves out a directory that nothing may be called on, and all below.
+func (w *scan) lose(i int) (next int) {
+	for next = i; next < w.before[i].end; next++ {
+		w.before[next].found = toFind
+	}
+	w.doubtParent(&w.before[i])
+	return next
+}
+
+// doubtParent has the parent read, to learn what has become of d.
+func (w *scan) doubtParent(d *remembered) {
+	if parent := &w.before[d.parent]; parent.found == toSkip {
+		parent.found = toRead
+	}
 }
 
 // judge says what to do with a directory whose key is k now.
-func (w *scan) judge(d *remembered, k key) check {
+func (w *scan) judge(c *caller, d *remembered, k key) check {
 	if !d.settling.settled || d.settling.key != k || !w.start.Before(d.fullRead) {
 		return toRead
 	}
 	for _, l := range d.links {
-		f := w.look(l.path, l.finding.typ)
+		if w.barred(l.path) != nil {
+			return toRead
+		}
+		f := w.look(c, l.path, l.finding.typ)
 		if f.err = nil; f != l.finding {
 			return toRead
 		}
@@ -172,8 +223,8 @@ func (c *children) find(path string) int {
 // trusts reports whether the filesystem f is on keeps its keys, and f is the directory that had this one: something may have been mounted
 // over it in between.
 func (w *scan) trusts(f afero.File, k key) bool {
-	if fs, ok := w.cfg.FS.(interface{ Stable() bool }); ok {
-		return fs.Stable()
+	if declared, ok := w.cfg.FS.(interface{ Stable() bool }); ok {
+		return declared.Stable()
 	}
 	for {
 		switch file := f.(type) {

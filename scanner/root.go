@@ -68,14 +68,14 @@ func judgeRoot(last rootState, device uint64, err error, known bool, grace time.
 
 // findRoot makes the root if that is wanted, and says whether it can be read. Only a start makes a root: once it has been seen, one that is
 // missing was removed by somebody, and is waited for (D8).
-func (s *Scanner) findRoot() (fs.FileInfo, error) {
-	info, err := s.cfg.FS.Stat(s.root)
+func (s *Scanner) findRoot(c *caller) (fs.FileInfo, error) {
+	info, err := c.stat(s.root)
 	if errors.Is(err, fs.ErrNotExist) && s.cfg.MissingRoot == CreateRoot && !s.rootSeen {
-		if err := s.makeRoot(); err != nil {
+		if err := s.makeRoot(c); err != nil {
 			return nil, &Error{Op: "create", Path: s.cfg.Root, Err: err}
 		}
 		s.cfg.Logger.Info("the directory did not exist and was made", "path", Quote(s.cfg.Root))
-		info, err = s.cfg.FS.Stat(s.root)
+		info, err = c.stat(s.root)
 	}
 	if err != nil {
 		return nil, &Error{Op: "stat", Path: s.cfg.Root, Err: err}
@@ -87,10 +87,14 @@ func (s *Scanner) findRoot() (fs.FileInfo, error) {
 	return info, nil
 }
 
-func (s *Scanner) makeRoot() error {
+func (s *Scanner) makeRoot(c *caller) (err error) {
+	c.enter("create", s.root)
 	switch s.cfg.FS.(type) {
 	case *afero.OsFs, afero.OsFs:
-		return mkdirAll(s.root)
+		err = mkdirAll(s.root)
+	default:
+		err = s.cfg.FS.MkdirAll(s.root, 0o755)
 	}
-	return s.cfg.FS.MkdirAll(s.root, 0o755)
+	c.leave()
+	return err
 }

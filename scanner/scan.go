@@ -13,6 +13,7 @@ import (
 // scan is one look at the tree.
 type scan struct {
 	*Scanner
+	watchdog
 	start time.Time
 	last  *Snapshot
 	// done tells which entries of last are decided: seen again, carried over, or gone.
@@ -28,7 +29,8 @@ type scan struct {
 	unsure bool
 	links  []link // those in that directory, at most one more than maxLinks
 	// names is the listing of one directory; there is never a second one, so that memory does not grow with the depth of the tree (S4).
-	names []dirent
+	names    []dirent
+	findings []finding // of a block of them
 }
 
 func newScan(s *Scanner, last *Snapshot) *scan {
@@ -51,18 +53,16 @@ type directory struct {
 
 // run looks at the tree from the root, and reports whether all of it is as it was. Its error is the context's.
 func (w *scan) run(ctx context.Context) (unchanged bool, err error) {
-	info, rootErr := w.findRoot()
+	if err := w.begin(ctx); err != nil {
+		return false, err
+	}
 	root := directory{path: w.root, old: -1}
-	var k key
-	if now := time.Now(); rootErr == nil {
-		k = keyOf(info)
-		root.settling.seen(k, now)
-		if len(w.before) > 0 {
-			if unchanged, err = w.check(ctx, k, now); unchanged || err != nil {
-				return unchanged, err
-			}
-			root.old, root.settling = 0, w.before[0].settling
-		}
+	unchanged, rootErr, err := w.check(ctx, &root)
+	if unchanged || err != nil {
+		return unchanged, err
+	}
+	if rootErr == nil && len(w.before) > 0 {
+		root.old, root.settling = 0, w.before[0].settling
 	}
 	w.done, w.entries = make([]bool, w.last.Len()), make([]Entry, 0, w.last.Len())
 	root.lo, root.hi = w.below(w.root, 0, w.last.Len())
@@ -72,7 +72,7 @@ func (w *scan) run(ctx context.Context) (unchanged bool, err error) {
 	}
 	// When it was looked at, not when the scan started: the grace is between two looks.
 	var gone bool
-	w.rootNow, root.trouble, gone = judgeRoot(last, k.Device, rootErr, root.lo < root.hi, w.cfg.RootGrace, time.Now())
+	w.rootNow, root.trouble, gone = judgeRoot(last, root.settling.key.Device, rootErr, root.lo < root.hi, w.cfg.RootGrace, time.Now())
 	if root.trouble != nil {
 		if rootErr == nil {
 			root.trouble = &Error{Op: "stat", Path: w.cfg.Root, Err: root.trouble}
@@ -93,17 +93,18 @@ func (w *scan) directory(ctx context.Context, d directory) error {
 	if w.maySkip(&d) {
 		return w.skip(ctx, d)
 	}
-	if d.depth > 0 {
-		w.stat(&d)
-	}
 	w.unsure, w.links = false, nil
-	began, room := time.Now(), w.room
-	names, trusted, err := w.list(ctx, &d)
-	if ctx.Err() != nil {
-		return ctx.Err()
+	room := w.room
+	began, names, trusted, err, ended := w.open(ctx, &d)
+	if ended != nil {
+		return ended
 	}
 	if err != nil {
-		if w.removedMeanwhile(d, err) {
+		vanished, ended := w.removedMeanwhile(ctx, d, err)
+		if ended != nil {
+			return ended
+		}
+		if vanished {
 			// Its parent's listing is out of date; the next one settles what becomes of the entries (U2).
 			w.after[d.parent].settling.settled = false
 			for i := d.lo; i < d.hi; i++ {
@@ -117,10 +118,12 @@ func (w *scan) directory(ctx context.Context, d directory) error {
 	t := tally{dir: d.path}
 	var subs []string
 	for i, n := range names {
-		if i%256 == 0 && ctx.Err() != nil {
-			return ctx.Err()
+		if i%block == 0 {
+			if err := w.lookAhead(ctx, &d, names[i:min(i+block, len(names))]); err != nil {
+				return err
+			}
 		}
-		isDir, err := w.entry(ctx, &d, n, &t)
+		isDir, err := w.entry(ctx, &d, n, w.findings[i%block], &t)
 		if err != nil {
 			return err
 		}
@@ -139,8 +142,26 @@ func (w *scan) directory(ctx context.Context, d directory) error {
 	return w.inside(ctx, &d, subs, mine)
 }
 
-// stat looks at a directory before it is read, unless the check of the remembered ones has just done so.
-func (w *scan) stat(d *directory) {
+// open looks at a directory and lists it, one after the other (see settling.read), unless the check has just looked at it.
+func (w *scan) open(ctx context.Context, d *directory) (began time.Time, names []dirent, trusted bool, err, ended error) {
+	if err = w.barred(d.path); err != nil {
+		return began, nil, false, err, nil
+	}
+	stuck, ended := w.ask(ctx, func(c *caller) {
+		if d.depth > 0 {
+			w.stat(c, d)
+		}
+		began = time.Now()
+		names, trusted, err = w.list(c, d)
+	})
+	if stuck != nil {
+		// Half a listing of a directory that hangs is not worth hanging on each entry.
+		return began, nil, false, stuck, nil
+	}
+	return began, names, trusted, err, ended
+}
+
+func (w *scan) stat(c *caller, d *directory) {
 	if d.old >= 0 {
 		d.settling = w.before[d.old].settling
 		if w.before[d.old].found != toFind {
@@ -149,7 +170,7 @@ func (w *scan) stat(d *directory) {
 	}
 	// What fails here fails again when it is read; without a key it does not settle.
 	d.settling = settling{}
-	if info, real, err := w.lstat(d.path); err == nil && real && info.IsDir() {
+	if info, real, err := c.lstat(d.path); err == nil && real && info.IsDir() {
 		d.settling.seen(keyOf(info), time.Now())
 	}
 }
@@ -170,16 +191,61 @@ func (w *scan) inside(ctx context.Context, d *directory, subs []string, mine int
 }
 
 // removedMeanwhile tells the removal of a subdirectory between its parent's listing and its own, which is no error: only the net change counts (D6).
-func (w *scan) removedMeanwhile(d directory, err error) bool {
+func (w *scan) removedMeanwhile(ctx context.Context, d directory, err error) (vanished bool, ended error) {
 	if d.depth == 0 || len(w.names) > 0 || !errors.Is(err, fs.ErrNotExist) {
-		return false
+		return false, nil
 	}
-	_, _, err = w.lstat(d.path)
-	return errors.Is(err, fs.ErrNotExist)
+	_, err, ended = w.lstat(ctx, d.path)
+	return errors.Is(err, fs.ErrNotExist), ended
 }
 
-// entry deals with one listed name, and reports whether it is a directory to read.
-func (w *scan) entry(ctx context.Context, d *directory, n dirent, t *tally) (isDir bool, err error) {
+// block is how many names are looked at before the first of them is dealt with: it bounds what that takes of memory (S4).
+const block = 256
+
+// lookAhead looks at the candidates among some names.
+func (w *scan) lookAhead(ctx context.Context, d *directory, names []dirent) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	w.findings = slices.Grow(w.findings[:0], len(names))[:len(names)]
+	for next := 0; next < len(names); {
+		for next < len(names) && !w.needsLook(names[next]) {
+			next++
+		}
+		if next == len(names) {
+			break
+		}
+		stuck, ended := w.ask(ctx, func(c *caller) {
+			for ; next < len(names); next++ {
+				n := names[next]
+				if !w.needsLook(n) {
+					continue
+				}
+				path := join(d.path, n.name)
+				if err := w.barred(path); err != nil {
+					w.findings[next] = finding{class: classUnreadable, typ: n.typ, err: err}
+				} else {
+					w.findings[next] = w.look(c, path, n.typ)
+				}
+			}
+		})
+		if ended != nil {
+			return ended
+		}
+		if stuck != nil {
+			w.findings[next] = finding{class: classUnreadable, typ: names[next].typ, err: stuck}
+			next++
+		}
+	}
+	return nil
+}
+
+func (w *scan) needsLook(n dirent) bool {
+	return n.name[0] != '.' && classify(w.goos, n.typ, answer{}, answer{}) == askLstat
+}
+
+// entry deals with one listed name and what was found there, and reports whether it is a directory to read.
+func (w *scan) entry(ctx context.Context, d *directory, n dirent, f finding, t *tally) (isDir bool, err error) {
 	if n.name[0] == '.' {
 		w.ignore(d, n, t, DotName)
 		return false, nil
@@ -194,7 +260,7 @@ func (w *scan) entry(ctx context.Context, d *directory, n dirent, t *tally) (isD
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	return w.candidate(d, n, t), nil
+	return w.candidate(d, n, f, t), nil
 }
 
 func (w *scan) subdirectory(d *directory, n dirent, t *tally) bool {
@@ -208,10 +274,9 @@ func (w *scan) subdirectory(d *directory, n dirent, t *tally) bool {
 	return true
 }
 
-// candidate looks at a name that is, or may be, a socket or a link to one.
-func (w *scan) candidate(d *directory, n dirent, t *tally) (isDir bool) {
+// candidate deals with a name that is, or may be, a socket or a link to one.
+func (w *scan) candidate(d *directory, n dirent, f finding, t *tally) (isDir bool) {
 	path := join(d.path, n.name)
-	f := w.look(path, n.typ)
 	i := w.index(path, d)
 	n.typ = f.typ
 	if f.typ&fs.ModeSymlink != 0 && len(w.links) <= maxLinks {
@@ -270,9 +335,9 @@ type finding struct {
 	err   error
 }
 
-func (w *scan) look(path string, listed fs.FileMode) finding {
+func (w *scan) look(c *caller, path string, listed fs.FileMode) finding {
 	f := finding{typ: listed, id: Identity{Stamp: Stamp{Type: listed}}}
-	info, real, err := w.lstat(path)
+	info, real, err := c.lstat(path)
 	link, target := answer{asked: true, err: err}, answer{}
 	op := "lstat"
 	if err == nil {
@@ -289,7 +354,7 @@ func (w *scan) look(path string, listed fs.FileMode) finding {
 	if f.class == askStat {
 		f.id.Link, f.id.Stamp = f.id.Stamp, Stamp{}
 		op = "stat"
-		info, err = w.cfg.FS.Stat(path)
+		info, err = c.stat(path)
 		target = answer{asked: true, err: err}
 		if err == nil {
 			f.id.Stamp = stampOf(info)

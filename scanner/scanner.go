@@ -2,14 +2,11 @@ package scanner
 
 import (
 	"context"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
-
-	"github.com/spf13/afero"
 )
 
 // Scanner scans one root. It is made by New and safe for concurrent use.
@@ -25,6 +22,8 @@ type Scanner struct {
 	turn     chan struct{}
 	rootSeen bool
 	memory   memory
+
+	calls calls
 }
 
 // New returns a Scanner for a Config, or what Config.Check says against it. It does not touch the filesystem.
@@ -46,7 +45,10 @@ func (s *Scanner) Root() string { return s.cfg.Root }
 // The first scan of an empty tree returns an empty Snapshot, not nil.
 //
 // An error does not make the Snapshot useless: it is what could be seen, with what could not be seen carried over from last and marked stale.
-// The error joins at most 20 *Error and the number of the rest. Only when ctx ends first is the Snapshot last and the error ctx.Err().
+// The error joins at most 20 *Error and the number of the rest. Only when ctx ends first is the Snapshot last and the error ctx.Err(); it returns
+// at once then, though it may leave a call behind that does not return (see Stuck).
+//
+// It makes its calls from a goroutine of its own, which ends with it. A call that takes longer than Config.CallTimeout is given up (U4).
 //
 // A directory that has not changed is not read again, where the filesystem is known to tell: its names and what they are stand, and links in
 // it are looked at. What changes about a socket without its directory changing, as by chmod, may so be seen up to FullEvery later. This takes
@@ -64,6 +66,7 @@ func (s *Scanner) Scan(ctx context.Context, last *Snapshot) (*Snapshot, error) {
 	w := newScan(s, last)
 	next, err := last, error(nil)
 	unchanged, ended := w.run(ctx)
+	w.end()
 	switch {
 	case ended != nil:
 		return last, ended
@@ -77,15 +80,6 @@ func (s *Scanner) Scan(ctx context.Context, last *Snapshot) (*Snapshot, error) {
 		s.cfg.Logger.Trace("scanned", "root", Quote(s.cfg.Root), "took", time.Since(w.start), "entries", next.Len(), "changed", next != last, "errors", w.faults.count())
 	}
 	return next, err
-}
-
-// lstat looks at path itself where the filesystem can (real), else at what it leads to.
-func (s *Scanner) lstat(path string) (info fs.FileInfo, real bool, err error) {
-	if l, ok := s.cfg.FS.(afero.Lstater); ok {
-		return l.LstatIfPossible(path)
-	}
-	info, err = s.cfg.FS.Stat(path)
-	return info, false, err
 }
 
 func trimRoot(root string) string {

@@ -1,0 +1,115 @@
+package scanner
+
+import (
+	"context"
+	"time"
+)
+
+// watchdog is what a scan needs to have its calls made (U4).
+type watchdog struct {
+	caller *caller
+	timer  *time.Timer
+	// held are the paths that nothing may be called on, and why.
+	held map[string]error
+	full error // not nil: nothing may be called at all
+}
+
+// begin takes stock of the calls that are stuck. One that a scan's end has left behind has its time like any other.
+func (w *scan) begin(ctx context.Context) error {
+	for _, c := range w.calls.callers() {
+		if err := w.await(ctx, c); err != nil {
+			return err
+		}
+	}
+	for _, call := range w.Stuck() {
+		_ = w.hold(call)
+	}
+	return nil
+}
+
+func (w *scan) await(ctx context.Context, c *caller) error {
+	var timeout <-chan time.Time
+	if w.cfg.CallTimeout > 0 {
+		timer := time.NewTimer(time.Until(c.call.Since.Add(w.cfg.CallTimeout)))
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	select {
+	case <-c.ended:
+	case <-timeout:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+// hold keeps this scan away from the path of a call that is stuck.
+func (w *scan) hold(call Call) error {
+	if w.held == nil {
+		w.held = map[string]error{}
+	}
+	path := call.Path
+	if path == w.root {
+		path = w.cfg.Root
+	}
+	err := &Error{Op: call.Op, Path: path, Err: noAnswer(w.cfg.CallTimeout)}
+	w.held[call.Path] = err
+	if len(w.held) >= maxStuck && w.full == nil {
+		w.full = &Error{Op: "list", Path: w.cfg.Root, Err: tooManyStuck(maxStuck)}
+	}
+	return err
+}
+
+// barred says why nothing may be called on path, nil if it may.
+func (w *scan) barred(path string) error {
+	if err := w.held[path]; err != nil {
+		return err
+	}
+	return w.full
+}
+
+// ask has a job done that makes calls. The job is given up if one of its calls does not return: stuck is that call's error then. A job changes
+// what it likes of the scan, but never while it makes a call. ended is the context's error.
+func (w *scan) ask(ctx context.Context, job func(*caller)) (stuck, ended error) {
+	if w.caller == nil {
+		w.caller = w.newCaller()
+	}
+	if w.timer == nil {
+		w.timer = time.NewTimer(max(w.cfg.CallTimeout, 0))
+		if w.cfg.CallTimeout < 0 {
+			w.timer.Stop()
+		}
+	}
+	w.caller.jobs <- job
+	for {
+		select {
+		case <-w.caller.done:
+			return nil, nil
+		case <-ctx.Done():
+			w.caller.quit(&w.calls)
+			w.caller = nil
+			return nil, ctx.Err()
+		case <-w.timer.C:
+			// It is set once and not for each call, so it may be about a call that has returned long since.
+			call, stuck, later := w.caller.giveUp(&w.calls, w.cfg.CallTimeout)
+			if !stuck {
+				w.timer.Reset(later)
+				continue
+			}
+			close(w.caller.jobs)
+			w.caller = nil
+			w.timer.Reset(w.cfg.CallTimeout)
+			return w.hold(call), nil
+		}
+	}
+}
+
+// end lets the caller go, and waits for that.
+func (w *scan) end() {
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	if w.caller != nil {
+		close(w.caller.jobs)
+		<-w.caller.ended
+	}
+}

@@ -1,0 +1,236 @@
+package scanner
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spf13/afero"
+)
+
+// This file is about calls that do not return (U4). A call of a filesystem cannot be cancelled. So a scan's own goroutine makes none: it has
+// another one, a caller, make them, and waits no longer than Config.CallTimeout for each. Then it gives the caller up, keeps away from the path
+// until that call has returned, and goes on with a new caller.
+
+// maxStuck is how many calls of one root may be stuck. Then nothing more is tried in it until one has returned: each is a thread of the system.
+const maxStuck = 8
+
+// Call is a call of the filesystem that was given up and has not returned.
+type Call struct {
+	// Op is what it is: "list", "lstat", "stat" or "create".
+	Op string
+	// Path is what it is about, raw.
+	Path string
+	// Since is when it was made.
+	Since time.Time
+}
+
+// String returns one line, the path through Quote (D10).
+func (c Call) String() string { return c.Op + " " + Quote(c.Path) }
+
+// calls are those of a Scanner that were given up.
+type calls struct {
+	mu    sync.Mutex
+	stuck map[*caller]Call
+}
+
+// Stuck returns the calls that were given up, after Config.CallTimeout or because a scan's context ended, and have not returned, by path (U4).
+// Each is a goroutine that nothing can end. It does not wait for a scan.
+func (s *Scanner) Stuck() []Call {
+	s.calls.mu.Lock()
+	defer s.calls.mu.Unlock()
+	return slices.SortedFunc(maps.Values(s.calls.stuck), func(a, b Call) int { return cmp.Compare(a.Path, b.Path) })
+}
+
+// Wait returns when no call is stuck, or ctx ends. A scan whose context ends leaves the call behind that it was just making; mostly that takes
+// microseconds.
+func (s *Scanner) Wait(ctx context.Context) {
+	for _, c := range s.calls.callers() {
+		select {
+		case <-c.ended:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (l *calls) callers() []*caller {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Keys(l.stuck))
+}
+
+func (l *calls) add(c *caller) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stuck == nil {
+		l.stuck = map[*caller]Call{}
+	}
+	l.stuck[c] = c.call
+}
+
+func (l *calls) remove(c *caller) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.stuck, c)
+}
+
+// caller is a goroutine that makes the calls of one scan, and says which it is making. Once it was given up it touches nothing any more: it ends
+// when its call returns.
+type caller struct {
+	fs    afero.Fs
+	jobs  chan func(*caller)
+	done  chan struct{} // a job is
+	ended chan struct{}
+
+	mu      sync.Mutex
+	call    Call
+	calling bool
+	gone    bool // given up
+}
+
+func (s *Scanner) newCaller() *caller {
+	c := &caller{fs: s.cfg.FS, jobs: make(chan func(*caller)), done: make(chan struct{}, 1), ended: make(chan struct{})}
+	go func() {
+		defer close(c.ended)
+		defer s.calls.remove(c)
+		for job := range c.jobs {
+			job(c)
+			c.done <- struct{}{}
+		}
+	}()
+	return c
+}
+
+// enter says which call is made next.
+func (c *caller) enter(op, path string) {
+	now := time.Now()
+	c.mu.Lock()
+	if c.gone {
+		c.mu.Unlock()
+		runtime.Goexit()
+	}
+	c.call, c.calling = Call{op, path, now}, true
+	c.mu.Unlock()
+}
+
+// leave says that the call has returned. If it was given up meanwhile, the goroutine ends here.
+func (c *caller) leave() {
+	if !c.left() {
+		runtime.Goexit()
+	}
+}
+
+func (c *caller) left() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calling = false
+	return !c.gone
+}
+
+// lstat looks at path itself where the filesystem can (real), else at what it leads to.
+func (c *caller) lstat(path string) (info fs.FileInfo, real bool, err error) {
+	l, ok := c.fs.(afero.Lstater)
+	if !ok {
+		info, err = c.stat(path)
+		return info, false, err
+	}
+	c.enter("lstat", path)
+	info, real, err = l.LstatIfPossible(path)
+	c.leave()
+	return info, real, err
+}
+
+func (c *caller) stat(path string) (info fs.FileInfo, err error) {
+	c.enter("stat", path)
+	info, err = c.fs.Stat(path)
+	c.leave()
+	return info, err
+}
+
+// open opens a directory to list it. Only the root may be a link (D5).
+func (c *caller) open(path string, below bool) (afero.File, error) {
+	c.enter("list", path)
+	f, err := openDir(c.fs, path, below)
+	if !c.left() {
+		if err == nil {
+			_ = f.Close()
+		}
+		runtime.Goexit()
+	}
+	return f, err
+}
+
+func openDir(fs afero.Fs, path string, below bool) (afero.File, error) {
+	switch fs.(type) {
+	case *afero.OsFs, afero.OsFs:
+	default:
+		return fs.Open(path)
+	}
+	flags := os.O_RDONLY | openDirectory
+	if below {
+		flags |= openNoLink
+	}
+	return fs.OpenFile(path, flags, 0)
+}
+
+// close is to be deferred.
+func (c *caller) close(f afero.File, path string) {
+	c.mu.Lock()
+	gone := c.gone
+	c.mu.Unlock()
+	if !gone {
+		c.enter("list", path)
+		defer c.leave()
+	}
+	_ = f.Close() // opened for reading: nothing can be lost
+}
+
+// giveUp gives the caller up if its call has taken that long, and says which call that is. If not, it says when to look again.
+func (c *caller) giveUp(l *calls, timeout time.Duration) (call Call, ok bool, later time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.calling {
+		return Call{}, false, timeout
+	}
+	if left := timeout - time.Since(c.call.Since); left > 0 {
+		return Call{}, false, left
+	}
+	c.gone = true
+	l.add(c) // before the caller can see that it is gone, and remove it
+	return c.call, true, 0
+}
+
+// quit gives the caller up whatever it does. Between two calls it takes no time to end, and is waited for.
+func (c *caller) quit(l *calls) {
+	c.mu.Lock()
+	calling := c.calling
+	c.gone = true
+	if calling {
+		l.add(c)
+	}
+	c.mu.Unlock()
+	close(c.jobs)
+	if !calling {
+		<-c.ended
+	}
+}
+
+// noAnswer is the error of a call that was given up. It does not say for how long by now: people get that from Entry.Stale, and an error that
+// changes with each scan would be another error.
+type noAnswer time.Duration
+
+func (e noAnswer) Error() string { return fmt.Sprintf("no answer for %v", time.Duration(e)) }
+
+type tooManyStuck int
+
+func (e tooManyStuck) Error() string {
+	return fmt.Sprintf("%d calls do not return: nothing more is tried until one does", int(e))
+}
