@@ -42,13 +42,13 @@ func classify(goos string, listed fs.FileMode, lstat, stat answer) class {
 			return classMaybe
 		}
 		return classUnreadable
-	case lstat.typ&fs.ModeSymlink == 0:
+	case lstat.typ&fs.ModeSymlink == 0 && !reparsePoint(goos, lstat.typ):
 		return classifyType(lstat.typ, classDirectory)
 	case !stat.asked:
 		return askStat
 	case stat.err == nil:
 		return classifyType(stat.typ, classLinkToDirectory)
-	case errors.Is(stat.err, fs.ErrNotExist):
+	case errors.Is(stat.err, fs.ErrNotExist) && lstat.typ&fs.ModeSymlink != 0:
 		return classDangling
 	case goos == "windows":
 		return classMaybe
@@ -83,6 +83,16 @@ func classifyType(typ fs.FileMode, directory class) class {
 func refused(goos string, err error) bool {
 	return goos == "windows" || errors.Is(err, fs.ErrPermission)
 }
+
+// reparsePoint reports whether a type is what Go says of a reparse point that it does not know or that stands for another place, since Go 1.23
+// (golang/go#61893). One that leads to a directory, as a junction does, is a link to a directory: followed, it could lead in circles. Those that
+// are directories themselves, as a container's layers and synchronised folders, have fs.ModeDir as well, and are read.
+func reparsePoint(goos string, typ fs.FileMode) bool {
+	return goos == "windows" && typ&fs.ModeIrregular != 0 && !typ.IsDir()
+}
+
+// listable reports whether something of this type may be a root. A reparse point is tried.
+func listable(goos string, typ fs.FileMode) bool { return typ.IsDir() || reparsePoint(goos, typ) }
 
 func typeWord(typ fs.FileMode) string {
 	switch {

@@ -79,7 +79,7 @@ func (s *Scanner) findRoot(c *caller) (fs.FileInfo, error) {
 	if err != nil {
 		return nil, &Error{Op: "stat", Path: s.cfg.Root, Err: err}
 	}
-	if !info.IsDir() {
+	if !listable(s.goos, info.Mode()) {
 		return nil, &Error{Op: "list", Path: s.cfg.Root, Err: errNotDirectory}
 	}
 	s.rootSeen = true
