@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -62,7 +61,7 @@ func (c Config) Check() error {
 				i, r.FS.Name()))
 		}
 		for j, other := range c.Roots[:i] {
-			if r.Root != "" && other.Root != "" && nested(absolute(r), absolute(other), runtime.GOOS) {
+			if r.Root != "" && other.Root != "" && scanner.Nested(absolute(r), absolute(other), runtime.GOOS) {
 				errs = append(errs, fmt.Errorf("register: Config.Roots[%d] (%s) and Config.Roots[%d] (%s) are the same or inside one another: name the outer one only",
 					j, scanner.Quote(other.Root), i, scanner.Quote(r.Root)))
 			}
@@ -131,15 +130,4 @@ func absolute(c scanner.Config) string {
 		}
 	}
 	return filepath.Clean(c.Root)
-}
-
-// nested reports whether of two clean paths one is the other or holds it. It takes the operating system as data.
-func nested(a, b, goos string) bool {
-	separator := "/"
-	if goos == "windows" {
-		separator = `\`
-		a, b = strings.ToLower(strings.ReplaceAll(a, "/", `\`)), strings.ToLower(strings.ReplaceAll(b, "/", `\`))
-	}
-	a, b = strings.TrimSuffix(a, separator)+separator, strings.TrimSuffix(b, separator)+separator
-	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // endpointPath returns the path an endpoint of GetInfo names, or socket if it is empty (R1). Bare absolute paths, unix:path and unix:///path are understood,
-// on Windows with a drive, as \\?\ form, or without a drive (R14). Another scheme or a relative path is an error. It takes the operating system as data.
+// on Windows with a drive, as \\?\ form, or without a drive (R14); there the path comes in scanner.NormalPath's form. Another scheme or a relative path is an error. It takes the operating system as data.
 func endpointPath(endpoint, socket, goos string) (string, error) {
 	if endpoint == "" {
 		return socket, nil
@@ -26,7 +26,7 @@ func endpointPath(endpoint, socket, goos string) (string, error) {
 	case strings.ContainsRune(path, 0):
 		return "", errors.New("endpoint holds a NUL byte")
 	case goos == "windows" && (drive(path) || strings.HasPrefix(path, `\`) || strings.HasPrefix(path, "/")):
-		return path, nil
+		return scanner.NormalPath(path, goos), nil
 	case goos != "windows" && strings.HasPrefix(path, "/"):
 		return path, nil
 	}

@@ -69,26 +69,6 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestNested(t *testing.T) {
-	for _, c := range []struct {
-		a, b, goos string
-		want       bool
-	}{
-		{`C:\a`, `c:\A\b`, "windows", true},
-		{`C:\a`, `C:/a`, "windows", true},
-		{`C:\`, `C:\a`, "windows", true},
-		{`C:\a`, `C:\ab`, "windows", false},
-		{`C:\a`, `D:\a`, "windows", false},
-		{"/a", "/A", "linux", false},
-		{`/a`, `/a\b`, "linux", false},
-		{"/", "/a", "linux", true},
-	} {
-		if got := nested(c.a, c.b, c.goos); got != c.want || nested(c.b, c.a, c.goos) != got {
-			t.Errorf("nested(%q, %q) on %s is %v", c.a, c.b, c.goos, got)
-		}
-	}
-}
-
 func TestAddHandlerErrors(t *testing.T) {
 	bubble(t, Config{}, func(w *world) {
 		for _, c := range []struct {

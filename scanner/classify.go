@@ -43,18 +43,23 @@ func classify(goos string, listed fs.FileMode, lstat, stat answer) class {
 			return classMaybe
 		}
 		return classUnreadable
-	case lstat.typ&fs.ModeSymlink == 0:
+	case lstat.typ&fs.ModeSymlink == 0 && !reparsePoint(goos, lstat.typ):
 		return classifyType(lstat.typ, classDirectory)
 	case !stat.asked:
 		return askStat
 	case stat.err == nil:
 		return classifyType(stat.typ, classLinkToDirectory)
-	case errors.Is(stat.err, fs.ErrNotExist), errors.Is(stat.err, syscall.ENOTDIR), errors.Is(stat.err, syscall.ELOOP):
-		return classDangling // something on the way is missing, is a file, or leads back to the link
+	case lstat.typ&fs.ModeSymlink != 0 && leadsNowhere(stat.err):
+		return classDangling
 	case goos == "windows":
 		return classMaybe
 	}
 	return classUnreadable
+}
+
+// leadsNowhere says of a link whose Stat failed that something on its way is missing, is a file, or leads back to it: nothing that a retry mends.
+func leadsNowhere(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 }
 
 func classifyListed(typ fs.FileMode) class {
@@ -84,6 +89,16 @@ func classifyType(typ fs.FileMode, directory class) class {
 func refused(goos string, err error) bool {
 	return goos == "windows" || errors.Is(err, fs.ErrPermission)
 }
+
+// reparsePoint reports whether a type is what Go says of a reparse point that it does not know or that stands for another place, since Go 1.23
+// (golang/go#61893). One that leads to a directory, as a junction does, is a link to a directory: followed, it could lead in circles. Those that
+// are directories themselves, as a container's layers and synchronised folders, have fs.ModeDir as well, and are read.
+func reparsePoint(goos string, typ fs.FileMode) bool {
+	return goos == "windows" && typ&fs.ModeIrregular != 0 && !typ.IsDir()
+}
+
+// listable reports whether something of this type may be a root. A reparse point is tried.
+func listable(goos string, typ fs.FileMode) bool { return typ.IsDir() || reparsePoint(goos, typ) }
 
 func typeWord(typ fs.FileMode) string {
 	switch {

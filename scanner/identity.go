@@ -28,6 +28,19 @@ type Identifier interface {
 	Identity() (device, inode uint64, changeTime time.Time)
 }
 
+// Certain reports whether the filesystem can tell a socket that was bound anew from the one before: it gives an inode, and a change time with
+// parts of a second. Where it cannot, an equal Identity may hide another instance, and only the connection tells (I3), and a differing one may be
+// the same instance (I4: without an inode the peers of two connections must be compared).
+//
+// It is about what the values can express. A network filesystem that answers from a cache (9p, NFS with long attribute times) may give all of
+// them and still show a new socket late, or as the old one. And a change time of whole seconds may happen to be a fine one, which is then
+// uncertain once.
+func (id Identity) Certain() bool {
+	return id.certain() && (id.Link == Stamp{} || id.Link.certain())
+}
+
+func (s Stamp) certain() bool { return s.Inode != 0 && s.ChangeTime%int64(time.Second) != 0 }
+
 // stampOf copies the values out of a FileInfo, which may be a live view of the file (I5: MemMapFs's is).
 func stampOf(info fs.FileInfo) Stamp {
 	s := Stamp{ModTime: unixNano(info.ModTime()), Type: info.Mode().Type()}

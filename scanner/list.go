@@ -60,16 +60,21 @@ func (w *scan) read(c *caller, d *directory, types bool) (typed, trusted bool, e
 		return false, false, err
 	}
 	defer c.close(f, d.path)
-	room := w.room
+	// Directories are not counted against the limit, but a listing that never ends must end.
+	room, dirs := w.room, w.cfg.MaxEntries
 	add := func(name string, typ fs.FileMode) bool {
 		if name == "" {
 			return true
 		}
-		if w.cfg.MaxEntries >= 0 && !typ.IsDir() {
-			if room == 0 {
+		left := &room
+		if typ.IsDir() {
+			left = &dirs
+		}
+		if w.cfg.MaxEntries >= 0 {
+			if *left == 0 {
 				return false
 			}
-			room--
+			*left--
 		}
 		w.names = append(w.names, dirent{name, typ})
 		return true

@@ -3,6 +3,7 @@ package scanner
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/spf13/afero"
@@ -66,6 +67,19 @@ func judgeRoot(last rootState, device uint64, err error, known bool, grace time.
 	return next, err, true
 }
 
+// believe ends a doubt about the filesystem in the root's place after it was read. If everything that was known is there, as after a mount that
+// came back under another device number, nothing is in doubt any more.
+func (w *scan) believe(root directory) {
+	if root.trouble == nil {
+		return
+	}
+	if !slices.ContainsFunc(w.entries, func(e Entry) bool { return e.Stale != nil }) {
+		w.rootNow = rootState{device: root.settling.key.Device}
+		return
+	}
+	w.faults.errs = slices.Insert(w.faults.errs, 0, root.trouble)
+}
+
 // findRoot makes the root if that is wanted, and says whether it can be read. Only a start makes a root: once it has been seen, one that is
 // missing was removed by somebody, and is waited for (D8).
 func (s *Scanner) findRoot(c *caller) (fs.FileInfo, error) {
@@ -80,7 +94,7 @@ func (s *Scanner) findRoot(c *caller) (fs.FileInfo, error) {
 	if err != nil {
 		return nil, &Error{Op: "stat", Path: s.cfg.Root, Err: err}
 	}
-	if !info.IsDir() {
+	if !listable(s.goos, info.Mode()) {
 		return nil, &Error{Op: "list", Path: s.cfg.Root, Err: errNotDirectory}
 	}
 	s.rootSeen = true

@@ -31,6 +31,7 @@ type scan struct {
 	// names is the listing of one directory; there is never a second one, so that memory does not grow with the depth of the tree (S4).
 	names    []dirent
 	findings []finding // of a block of them
+	looked   int       // how many of those were looked at, or need not be
 }
 
 func newScan(s *Scanner, last *Snapshot) *scan {
@@ -73,15 +74,15 @@ func (w *scan) run(ctx context.Context) (unchanged bool, err error) {
 	// When it was looked at, not when the scan started: the grace is between two looks.
 	var gone bool
 	w.rootNow, root.trouble, gone = judgeRoot(last, root.settling.key.Device, rootErr, root.lo < root.hi, w.cfg.RootGrace, time.Now())
-	if root.trouble != nil {
-		if rootErr == nil {
+	if rootErr == nil {
+		if root.trouble != nil {
 			root.trouble = &Error{Op: "stat", Path: w.cfg.Root, Err: root.trouble}
 		}
-		w.faults.add(root.trouble)
+		err := w.directory(ctx, root)
+		w.believe(root)
+		return false, err
 	}
-	if rootErr == nil {
-		return false, w.directory(ctx, root)
-	}
+	w.faults.add(rootErr)
 	for i := root.lo; i < root.hi && !gone; i++ {
 		w.carry(i, rootErr)
 	}
@@ -119,6 +120,9 @@ func (w *scan) directory(ctx context.Context, d directory) error {
 	var subs []string
 	for i, n := range names {
 		if i%block == 0 {
+			if i > 0 {
+				w.looked = 0
+			}
 			if err := w.lookAhead(ctx, &d, names[i:min(i+block, len(names))]); err != nil {
 				return err
 			}
@@ -142,19 +146,29 @@ func (w *scan) directory(ctx context.Context, d directory) error {
 	return w.inside(ctx, &d, subs, mine)
 }
 
-// open looks at a directory and lists it, one after the other (see settling.read), unless the check has just looked at it.
+// open looks at a directory and lists it, one after the other (see settling.read), unless the check has just looked at it. It looks at the first
+// entries as well, because handing a job over costs as much as several calls.
 func (w *scan) open(ctx context.Context, d *directory) (began time.Time, names []dirent, trusted bool, err, ended error) {
+	w.looked = 0
 	if err = w.barred(d.path); err != nil {
 		return began, nil, false, err, nil
 	}
+	listed := false
 	stuck, ended := w.ask(ctx, func(c *caller) {
 		if d.depth > 0 {
 			w.stat(c, d)
 		}
 		began = time.Now()
 		names, trusted, err = w.list(c, d)
+		if listed = true; w.findings == nil {
+			w.findings = make([]finding, block)
+		}
+		w.lookAt(c, d, names[:min(block, len(names))])
 	})
-	if stuck != nil {
+	switch {
+	case stuck != nil && listed:
+		w.noLook(names[w.looked], stuck)
+	case stuck != nil:
 		// Half a listing of a directory that hangs is not worth hanging on each entry.
 		return began, nil, false, stuck, nil
 	}
@@ -197,51 +211,6 @@ func (w *scan) removedMeanwhile(ctx context.Context, d directory, err error) (va
 	}
 	_, err, ended = w.lstat(ctx, d.path)
 	return errors.Is(err, fs.ErrNotExist), ended
-}
-
-// block is how many names are looked at before the first of them is dealt with: it bounds what that takes of memory (S4).
-const block = 256
-
-// lookAhead looks at the candidates among some names.
-func (w *scan) lookAhead(ctx context.Context, d *directory, names []dirent) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	w.findings = slices.Grow(w.findings[:0], len(names))[:len(names)]
-	for next := 0; next < len(names); {
-		for next < len(names) && !w.needsLook(names[next]) {
-			next++
-		}
-		if next == len(names) {
-			break
-		}
-		stuck, ended := w.ask(ctx, func(c *caller) {
-			for ; next < len(names); next++ {
-				n := names[next]
-				if !w.needsLook(n) {
-					continue
-				}
-				path := join(d.path, n.name)
-				if err := w.barred(path); err != nil {
-					w.findings[next] = finding{class: classUnreadable, typ: n.typ, err: err}
-				} else {
-					w.findings[next] = w.look(c, path, n.typ)
-				}
-			}
-		})
-		if ended != nil {
-			return ended
-		}
-		if stuck != nil {
-			w.findings[next] = finding{class: classUnreadable, typ: names[next].typ, err: stuck}
-			next++
-		}
-	}
-	return nil
-}
-
-func (w *scan) needsLook(n dirent) bool {
-	return n.name[0] != '.' && classify(w.goos, n.typ, answer{}, answer{}) == askLstat
 }
 
 // entry deals with one listed name and what was found there, and reports whether it is a directory to read.
@@ -325,47 +294,6 @@ func (c class) reason() Reason {
 		return DanglingLink
 	}
 	return NotSocket
-}
-
-// finding is what the filesystem tells about one candidate.
-type finding struct {
-	class class
-	typ   fs.FileMode // of the entry itself
-	id    Identity
-	err   error
-}
-
-func (w *scan) look(c *caller, path string, listed fs.FileMode) finding {
-	f := finding{typ: listed, id: Identity{Stamp: Stamp{Type: listed}}}
-	info, real, err := c.lstat(path)
-	link, target := answer{asked: true, err: err}, answer{}
-	op := "lstat"
-	if err == nil {
-		f.id.Stamp = stampOf(info)
-		link.typ = f.id.Type
-		f.typ = link.typ
-	}
-	if !real && listed&fs.ModeSymlink != 0 {
-		// There is no Lstat: this was the target's Stat already, and the link keeps its type from the listing.
-		link, target = answer{asked: true, typ: fs.ModeSymlink}, answer{asked: true, typ: f.id.Type, err: err}
-		f.typ, op = fs.ModeSymlink, "stat"
-	}
-	f.class = classify(w.goos, listed, link, target)
-	if f.class == askStat {
-		f.id.Link, f.id.Stamp = f.id.Stamp, Stamp{}
-		op = "stat"
-		info, err = c.stat(path)
-		target = answer{asked: true, err: err}
-		if err == nil {
-			f.id.Stamp = stampOf(info)
-			target.typ = f.id.Type
-		}
-		f.class = classify(w.goos, listed, link, target)
-	}
-	if err != nil {
-		f.err = &Error{Op: op, Path: path, Err: err}
-	}
-	return f
 }
 
 // snapshot is last itself if the scan found nothing else.

@@ -2,10 +2,7 @@ package scanner
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 )
 
@@ -31,7 +28,7 @@ func New(c Config) (*Scanner, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	s := &Scanner{cfg: c.withDefaults(), root: trimRoot(c.Root), goos: runtime.GOOS, settleTime: key.settleTime, turn: make(chan struct{}, 1)}
+	s := &Scanner{cfg: c.withDefaults(), root: rootPath(c, runtime.GOOS), goos: runtime.GOOS, settleTime: key.settleTime, turn: make(chan struct{}, 1)}
 	s.turn <- struct{}{}
 	return s, nil
 }
@@ -80,28 +77,4 @@ func (s *Scanner) Scan(ctx context.Context, last *Snapshot) (*Snapshot, error) {
 		s.cfg.Logger.Trace("scanned", "root", Quote(s.cfg.Root), "took", time.Since(w.start), "entries", next.Len(), "changed", next != last, "errors", w.faults.count())
 	}
 	return next, err
-}
-
-func trimRoot(root string) string {
-	least := len(filepath.VolumeName(root)) + 1
-	for len(root) > least && os.IsPathSeparator(root[len(root)-1]) {
-		root = root[:len(root)-1]
-	}
-	return root
-}
-
-// join is filepath.Join without Clean: what a ".." in the root leads to is for the filesystem to say.
-func join(dir, name string) string {
-	if os.IsPathSeparator(dir[len(dir)-1]) {
-		return dir + name
-	}
-	return dir + separator(runtime.GOOS, dir) + name
-}
-
-// separator is the system's, but on Windows the one the root is written with: it takes both, and a simulated filesystem perhaps only slashes.
-func separator(goos, dir string) string {
-	if goos == "windows" && (strings.Contains(dir, `\`) || !strings.Contains(dir, "/")) {
-		return `\`
-	}
-	return "/"
 }
