@@ -42,6 +42,7 @@ type runOptions struct {
 	output              *choice
 
 	dial, info, notify, stop time.Duration
+	grace, call              time.Duration
 	maxDepth, maxEntries     int
 }
 
@@ -71,6 +72,8 @@ func newRun() *cobra.Command {
 	f.DurationVar(&o.info, "info-timeout", register.DefaultInfoTimeout, "how long a plugin may take to say what it is")
 	f.DurationVar(&o.notify, "notify-timeout", register.DefaultNotifyTimeout, "how long a plugin may take to hear the result")
 	f.DurationVar(&o.stop, "stop-timeout", register.DefaultStopTimeout, "how long to wait for running calls when stopped")
+	f.DurationVar(&o.grace, "root-grace", scanner.DefaultRootGrace, "how long a directory may be missing or unmounted until its plugins are deregistered; negative: for ever")
+	f.DurationVar(&o.call, "call-timeout", scanner.DefaultCallTimeout, "how long a call of the filesystem may take until its path is left alone; negative: for ever")
 	addLimits(cmd, &o.maxDepth, &o.maxEntries)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		log, stderr := newLogger(os.Stderr, o.logLevel.value, o.logFormat.value)
@@ -116,7 +119,8 @@ func (o *runOptions) config(cmd *cobra.Command, log hclog.Logger) (register.Conf
 			return c, err
 		}
 		c.Roots = append(c.Roots, scanner.Config{
-			Root: dir, Interval: o.interval, MissingRoot: missing, MaxDepth: o.maxDepth, MaxEntries: o.maxEntries, Logger: log.Named("scanner"),
+			Root: dir, Interval: o.interval, MissingRoot: missing, MaxDepth: o.maxDepth, MaxEntries: o.maxEntries,
+			RootGrace: o.grace, CallTimeout: o.call, Logger: log.Named("scanner"),
 		})
 	}
 	return c, flagErrors(c.Check())
