@@ -73,7 +73,7 @@ func TestFUSEHang(t *testing.T) {
 func TestFUSEHangKilled(t *testing.T) {
 	t.Setenv("PLUGPOLL_FAULTY_PLAIN", "1")
 	f := newFaulty(t)
-	w := f.watch(Config{CallTimeout: 200 * time.Millisecond}, everything...)
+	w := f.watch(Config{CallTimeout: 200 * time.Millisecond, RootGrace: 200 * time.Millisecond}, everything...)
 	f.tell("opendir sub hang")
 	_ = w.unchanged()
 	f.kill()

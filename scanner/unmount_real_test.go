@@ -51,7 +51,7 @@ func TestUnmountedRoot(t *testing.T) {
 // U5: a root that is mounted again within RootGrace was never gone, however long it looked empty before.
 func TestRemountedRoot(t *testing.T) {
 	f := newFaulty(t)
-	w := f.watch(Config{RootGrace: time.Minute}, everything...)
+	w := f.watch(Config{RootGrace: 2 * time.Second}, everything...)
 	for range 3 {
 		f.detach()
 		f.kill()
