@@ -2,7 +2,6 @@ package scanner
 
 import (
 	"context"
-	"os"
 	"slices"
 	"sort"
 	"time"
@@ -175,21 +174,16 @@ func (w *scan) trusts(f afero.File, k key) bool {
 	if fs, ok := w.cfg.FS.(interface{ Stable() bool }); ok {
 		return fs.Stable()
 	}
-	for {
-		switch file := f.(type) {
-		case *afero.BasePathFile:
-			f = file.File
-			continue
-		case *os.File:
-			info, err := file.Stat()
-			if err != nil {
-				return false
-			}
-			s := stampOf(info)
-			return s.Device == k.Device && s.Inode == k.Inode && keepsKeys(file)
-		}
+	file := osFile(f)
+	if file == nil {
 		return false
 	}
+	info, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	st := stampOf(info)
+	return st.Device == k.Device && st.Inode == k.Inode && keepsKeys(file)
 }
 
 // ignoredIn returns what is ignored in one directory.
