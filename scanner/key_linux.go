@@ -14,14 +14,20 @@ func osLinks(sys any) uint64 {
 	return 0
 }
 
-// keepsKeys reports whether f is on a filesystem whose directory keys can be trusted. It is asked at each read and not remembered by device:
-// the number of a filesystem that was unmounted goes to the next one mounted.
-func keepsKeys(f *os.File) bool {
+// magicOf returns the magic number of the filesystem f is on, if the system says it.
+func magicOf(f *os.File) (magic uint32, ok bool) {
 	conn, err := f.SyscallConn()
 	if err != nil {
-		return false
+		return 0, false
 	}
 	var st unix.Statfs_t
 	failed := conn.Control(func(fd uintptr) { err = unix.Fstatfs(int(fd), &st) })
-	return failed == nil && err == nil && localFilesystem(uint32(st.Type))
+	return uint32(st.Type), failed == nil && err == nil
+}
+
+// keepsKeys reports whether f is on a filesystem whose directory keys can be trusted. It is asked at each read and not remembered by device:
+// the number of a filesystem that was unmounted goes to the next one mounted.
+func keepsKeys(f *os.File) bool {
+	magic, ok := magicOf(f)
+	return ok && localFilesystem(magic)
 }

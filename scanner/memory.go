@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"io/fs"
-	"os"
 	"slices"
 	"sort"
 	"time"
@@ -226,21 +225,16 @@ func (w *scan) trusts(f afero.File, k key) bool {
 	if declared, ok := w.cfg.FS.(interface{ Stable() bool }); ok {
 		return declared.Stable()
 	}
-	for {
-		switch file := f.(type) {
-		case *afero.BasePathFile:
-			f = file.File
-			continue
-		case *os.File:
-			info, err := file.Stat()
-			if err != nil {
-				return false
-			}
-			s := stampOf(info)
-			return s.Device == k.Device && s.Inode == k.Inode && keepsKeys(file)
-		}
+	file := osFile(f)
+	if file == nil {
 		return false
 	}
+	info, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	st := stampOf(info)
+	return st.Device == k.Device && st.Inode == k.Inode && keepsKeys(file)
 }
 
 // ignoredIn returns what is ignored in one directory.

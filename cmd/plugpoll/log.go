@@ -54,6 +54,11 @@ func isTerminal(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
+func onTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && isTerminal(f)
+}
+
 // shown is the value of a log line for a text that comes from elsewhere: hclog prints a newline in a plain one as a new line, which could forge one (D10).
 func shown(text string) any {
 	if scanner.Quote(text) == text {

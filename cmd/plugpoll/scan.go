@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/signal"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,10 @@ Verdicts:
   directory   what is in it is listed too
   ignored     skipped, with the reason
   unreadable  could not be looked at, with the error
+
+Below the entries it says how the daemon would poll the directory, at its default interval: the kind of
+filesystem, whether directories that have not changed are skipped and why, and what a look costs. A look that takes more than a second shows on a
+terminal how far it has come.
 
 With -o json each entry is one line, and the last line has the totals (docs/api.md). The exit code is 1 if the
 directory could not be read as a whole; what could be read is printed all the same. A limit of 0 means the
@@ -62,6 +67,9 @@ func newScan() *cobra.Command {
 			w: cmd.OutOrStdout(), json: output.value == "json",
 			total: total{Version: state.APIVersion, Kind: "total", Path: args[0], PathBase64: scanner.Base64(args[0])},
 		}
+		if !l.json && onTerminal(cmd.ErrOrStderr()) {
+			l.progress = &progress{terminal: cmd.ErrOrStderr(), shared: onTerminal(l.w)}
+		}
 		return l.scan(ctx, scanner.Config{Root: args[0], MaxDepth: depth, MaxEntries: entries, Each: l.each})
 	}
 	return cmd
@@ -82,24 +90,49 @@ type entry struct {
 
 // total is the last line of scan -o json.
 type total struct {
-	Version     string   `json:"version"`
-	Kind        string   `json:"kind"` // "total"
-	Path        string   `json:"path"`
-	PathBase64  string   `json:"path_base64,omitempty"`
-	Sockets     int      `json:"sockets"`
-	Maybe       int      `json:"maybe"`
-	Directories int      `json:"directories"`
-	Ignored     int      `json:"ignored"`
-	Unreadable  int      `json:"unreadable"`
-	Errors      []string `json:"errors,omitempty"`
+	Version     string      `json:"version"`
+	Kind        string      `json:"kind"` // "total"
+	Path        string      `json:"path"`
+	PathBase64  string      `json:"path_base64,omitempty"`
+	Sockets     int         `json:"sockets"`
+	Maybe       int         `json:"maybe"`
+	Directories int         `json:"directories"`
+	Ignored     int         `json:"ignored"`
+	Unreadable  int         `json:"unreadable"`
+	Errors      []string    `json:"errors,omitempty"`
+	Filesystem  *filesystem `json:"filesystem,omitempty"`
+}
+
+func (t total) entries() int { return t.Sockets + t.Maybe + t.Directories + t.Ignored + t.Unreadable }
+
+// String leaves out what there is none of.
+func (t total) String() string {
+	var parts []string
+	for _, c := range []struct {
+		n         int
+		one, many string
+	}{
+		{t.Sockets, "socket", "sockets"},
+		{t.Maybe, "maybe", "maybe"},
+		{t.Directories, "directory", "directories"},
+		{t.Ignored, "ignored", "ignored"},
+		{t.Unreadable, "unreadable", "unreadable"},
+	} {
+		if c.n > 0 {
+			parts = append(parts, counted(c.n, c.one, c.many))
+		}
+	}
+	return cmp.Or(strings.Join(parts, ", "), "nothing")
 }
 
 // listing prints a scan while it runs.
 type listing struct {
-	w     io.Writer
-	json  bool
-	total total
-	err   error // of the first write that failed
+	w        io.Writer
+	json     bool
+	progress *progress
+	total    total
+	printing time.Duration // how long printing took, which is no cost of the scan
+	err      error         // of the first write that failed
 }
 
 const row = "%-10s  %-9s  %s"
@@ -109,11 +142,35 @@ func (l *listing) scan(ctx context.Context, cfg scanner.Config) error {
 	if err != nil {
 		return flagErrors(err)
 	}
-	if !l.json {
-		l.print(row+"\n", "VERDICT", "TYPE", "PATH")
-	}
+	end, began := l.progress.start(), time.Now()
 	_, err = s.Scan(ctx, nil)
-	var errs []error
+	took := time.Since(began) - l.printing
+	end()
+	p, without := s.Polling(ctx)
+	errs := l.complaints(cmp.Or(err, without))
+	next := outlookOf(p, took)
+	if without == nil {
+		l.total.Filesystem = next.json()
+	}
+	switch {
+	case l.json:
+		l.encode(l.total)
+	case len(errs) > 0 && l.total.entries() == 0:
+		// Nothing was seen, and the errors say why.
+	default:
+		l.print("%s in %s\n", l.total, scanner.Quote(l.total.Path))
+		if without == nil {
+			l.print("\n%s", next.text(l.total))
+		}
+	}
+	if l.err != nil {
+		return fmt.Errorf("standard output: %w", l.err)
+	}
+	return errors.Join(errs...)
+}
+
+// complaints takes apart what a scan complained of.
+func (l *listing) complaints(err error) (errs []error) {
 	for _, e := range flatten(err) {
 		// The scanner speaks of its field where this command has a flag.
 		if text, ok := strings.CutSuffix(e.Error(), "MaxEntries"); ok {
@@ -122,20 +179,20 @@ func (l *listing) scan(ctx context.Context, cfg scanner.Config) error {
 		errs = append(errs, e)
 		l.total.Errors = append(l.total.Errors, scanner.Clean(e.Error(), maxComplaint))
 	}
-	if t := l.total; l.json {
-		l.encode(t)
-	} else {
-		l.print("%d sockets, %d maybe, %d directories, %d ignored, %d unreadable in %s\n",
-			t.Sockets, t.Maybe, t.Directories, t.Ignored, t.Unreadable, scanner.Quote(t.Path))
-	}
-	if l.err != nil {
-		return fmt.Errorf("standard output: %w", l.err)
-	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // each takes one entry: it is printed at once, so that a directory that hangs does not hide what was seen before.
 func (l *listing) each(path string, v scanner.Verdict) {
+	began := time.Now()
+	l.progress.step(v.Outcome == scanner.IsDirectory, func() { l.show(path, v) })
+	l.printing += time.Since(began)
+}
+
+func (l *listing) show(path string, v scanner.Verdict) {
+	if !l.json && l.total.entries() == 0 {
+		l.print(row+"\n", "VERDICT", "TYPE", "PATH")
+	}
 	e := entry{Version: state.APIVersion, Kind: "entry", Path: path, PathBase64: scanner.Base64(path), Type: v.Type, Reason: v.Reason}
 	switch v.Outcome {
 	case scanner.IsSocket:

@@ -134,10 +134,17 @@ func copyOfPlugpoll(ts *testscript.TestScript) string {
 	ts.Check(os.MkdirAll(bin, 0o755))
 	self, err := os.Executable()
 	ts.Check(err)
+	path := filepath.Join(bin, "plugpoll")
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
 	content, err := os.ReadFile(self)
 	ts.Check(err)
-	path := filepath.Join(bin, "plugpoll")
-	ts.Check(os.WriteFile(path, content, 0o755))
+	// A process that another script starts meanwhile would hold the file open for writing, and it could not be run: "text file busy" (golang/go#22315).
+	syscall.ForkLock.RLock()
+	err = os.WriteFile(path, content, 0o755)
+	syscall.ForkLock.RUnlock()
+	ts.Check(err)
 	return path
 }
 
