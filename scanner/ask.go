@@ -12,6 +12,35 @@ type watchdog struct {
 	// held are the paths that nothing may be called on, and why.
 	held map[string]error
 	full error // not nil: nothing may be called at all
+	// nested says that the scan itself is a job of its caller.
+	nested bool
+}
+
+// attempt runs the scan, or a copy of it that it returns.
+//
+// To hand a job over takes longer than most calls do. So, where no call is stuck yet, a copy is first run as one job, from the caller's goroutine.
+// If one of its calls does not return, all is lost that it knew, and the scan begins again, now with a job for each step. It does so at once where
+// Config.Each is to hear of each entry, which must be once and from the goroutine of Scan.
+func (w *scan) attempt(ctx context.Context) (_ *scan, unchanged bool, err error) {
+	if err := w.begin(ctx); err != nil {
+		return w, false, err
+	}
+	defer w.end()
+	if w.cfg.Each == nil && len(w.held) == 0 {
+		whole := *w
+		stuck, ended := w.ask(ctx, func(c *caller) {
+			whole.caller, whole.nested = c, true
+			unchanged, err = whole.run(ctx)
+		})
+		if ended != nil {
+			return w, false, ended
+		}
+		if stuck == nil {
+			return &whole, unchanged, err
+		}
+	}
+	unchanged, err = w.run(ctx)
+	return w, unchanged, err
 }
 
 // begin takes stock of the calls that are stuck. One that a scan's end has left behind has its time like any other.
@@ -70,6 +99,10 @@ func (w *scan) barred(path string) error {
 // ask has a job done that makes calls. The job is given up if one of its calls does not return: stuck is that call's error then. A job changes
 // what it likes of the scan, but never while it makes a call. ended is the context's error.
 func (w *scan) ask(ctx context.Context, job func(*caller)) (stuck, ended error) {
+	if w.nested {
+		job(w.caller)
+		return nil, nil
+	}
 	if w.caller == nil {
 		w.caller = w.newCaller()
 	}

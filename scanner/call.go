@@ -89,6 +89,8 @@ type caller struct {
 	jobs  chan func(*caller)
 	done  chan struct{} // a job is
 	ended chan struct{}
+	// buffer is for listings.
+	buffer []byte
 
 	mu      sync.Mutex
 	call    Call

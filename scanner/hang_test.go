@@ -175,6 +175,22 @@ func TestHangInDoubt(t *testing.T) {
 	})
 }
 
+// D9: though a call hangs, each entry is told of once.
+func TestHangEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := hangWorld(t, simfs.Config{})
+		defer w.hang("d/b", simfs.OpLstat)()
+		var told []string
+		s := newScanner(t, Config{FS: w.fs, Root: w.root, Each: func(path string, _ Verdict) { told = append(told, strings.TrimPrefix(path, w.root+"/")) }})
+		if _, got := w.look(s, nil); got != "5s: a d/l e/c; lstat d/b: no answer for 5s" {
+			t.Error(got)
+		}
+		if want := []string{"a", "d", "e", "d/b", "d/l", "e/c"}; !slices.Equal(told, want) {
+			t.Errorf("told of %q, want %q", told, want)
+		}
+	})
+}
+
 // Many calls hang: a root has no more than maxStuck of them, then nothing more is tried until one returns.
 func TestHangMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,9 @@
 package scanner
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // maxExamples is how many names an Ignored keeps (D9).
 const maxExamples = 20
@@ -18,7 +21,7 @@ func (t *tally) add(r Reason, name string) *Ignored {
 	i := slices.Index(reasons[:], r)
 	c := &t.count[i]
 	if c.Count < maxExamples {
-		c.Examples = append(c.Examples, name)
+		c.Examples = append(c.Examples, strings.Clone(name))
 	}
 	c.Count++
 	return c

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
+
+	"github.com/spf13/afero"
 )
 
 const (
@@ -39,6 +42,9 @@ func (w *scan) list(c *caller, d *directory) (names []dirent, trusted bool, err 
 		return cmp.Compare(a.typ&typeUnknown, b.typ&typeUnknown)
 	})
 	w.names = slices.CompactFunc(w.names, func(a, b dirent) bool { return a.name == b.name })
+	if len(w.names) > 0 && w.names[0].name == "" {
+		w.names = w.names[1:]
+	}
 	if w.cfg.MaxEntries >= 0 {
 		for _, n := range w.names {
 			if !n.typ.IsDir() {
@@ -60,59 +66,75 @@ func (w *scan) read(c *caller, d *directory, types bool) (typed, trusted bool, e
 		return false, false, err
 	}
 	defer c.close(f, d.path)
-	// Directories are not counted against the limit, but a listing that never ends must end.
-	room, dirs := w.room, w.cfg.MaxEntries
-	add := func(name string, typ fs.FileMode) bool {
-		if name == "" {
-			return true
-		}
-		left := &room
-		if typ.IsDir() {
-			left = &dirs
-		}
-		if w.cfg.MaxEntries >= 0 {
-			if *left == 0 {
-				return false
-			}
-			*left--
-		}
-		w.names = append(w.names, dirent{name, typ})
-		return true
-	}
-	lister, typed := f.(fs.ReadDirFile)
+	_, typed = f.(fs.ReadDirFile)
+	typed = typed && types
 	c.enter("list", d.path)
 	trusted = w.trusts(f, d.settling.key)
 	c.leave()
-	typed = typed && types
+	// Directories are not counted against the limit, but a listing that never ends must end.
+	room, dirs := w.room, w.cfg.MaxEntries
 	for {
-		n, full := 0, false
-		c.enter("list", d.path)
-		if typed {
-			var entries []fs.DirEntry
-			entries, err = lister.ReadDir(chunk)
-			c.leave()
-			for n < len(entries) && !full {
-				full = !add(entries[n].Name(), entries[n].Type())
-				n++
-			}
-		} else {
-			var names []string
-			names, err = f.Readdirnames(chunk)
-			c.leave()
-			for n < len(names) && !full {
-				full = !add(names[n], typeUnknown)
-				n++
-			}
-		}
+		before := len(w.names)
+		w.names, err = c.next(w.names, f, d.path, typed)
 		switch {
-		case full:
+		case !w.fits(before, &room, &dirs):
 			return typed, trusted, limitError(w.cfg.MaxEntries)
-		case err == io.EOF, err == nil && n == 0: //nolint:errorlint // fs.ReadDirFile promises io.EOF itself
+		case err == io.EOF: //nolint:errorlint // fs.ReadDirFile promises io.EOF itself
 			return typed, trusted, nil
 		case err != nil:
 			return typed, trusted, err
 		}
 	}
+}
+
+// next appends the names that one call lists, and at the end io.EOF.
+func (c *caller) next(names []dirent, f afero.File, path string, typed bool) (_ []dirent, err error) {
+	if file, ok := f.(*os.File); ok && typed {
+		if names, ok, err := c.nextRaw(names, file, path); ok {
+			return names, err
+		}
+	}
+	before := len(names)
+	if typed {
+		var entries []fs.DirEntry
+		c.enter("list", path)
+		entries, err = f.(fs.ReadDirFile).ReadDir(chunk)
+		c.leave()
+		for _, e := range entries {
+			names = append(names, dirent{e.Name(), e.Type()})
+		}
+	} else {
+		var list []string
+		c.enter("list", path)
+		list, err = f.Readdirnames(chunk)
+		c.leave()
+		for _, name := range list {
+			names = append(names, dirent{name, typeUnknown})
+		}
+	}
+	if err == nil && len(names) == before {
+		err = io.EOF
+	}
+	return names, err
+}
+
+// fits counts the names from the first on against what may still come, and cuts off those that may not.
+func (w *scan) fits(first int, room, dirs *int) bool {
+	if w.cfg.MaxEntries < 0 {
+		return true
+	}
+	for i, n := range w.names[first:] {
+		left := room
+		if n.typ.IsDir() {
+			left = dirs
+		}
+		if *left == 0 {
+			w.names = w.names[:first+i]
+			return false
+		}
+		*left--
+	}
+	return true
 }
 
 // limitError says that a scan took all the names it may (D4).

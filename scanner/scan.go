@@ -54,9 +54,6 @@ type directory struct {
 
 // run looks at the tree from the root, and reports whether all of it is as it was. Its error is the context's.
 func (w *scan) run(ctx context.Context) (unchanged bool, err error) {
-	if err := w.begin(ctx); err != nil {
-		return false, err
-	}
 	root := directory{path: w.root, old: -1}
 	unchanged, rootErr, err := w.check(ctx, &root)
 	if unchanged || err != nil {

@@ -60,10 +60,8 @@ func (s *Scanner) Scan(ctx context.Context, last *Snapshot) (*Snapshot, error) {
 	}
 	defer func() { s.turn <- struct{}{} }()
 
-	w := newScan(s, last)
 	next, err := last, error(nil)
-	unchanged, ended := w.run(ctx)
-	w.end()
+	w, unchanged, ended := newScan(s, last).attempt(ctx)
 	switch {
 	case ended != nil:
 		return last, ended
