@@ -69,8 +69,12 @@ sim: ## run the seeded simulation of state, without the race detector
 	go test ./state -run '^TestSimulation' -count=1 -v
 
 .PHONY: bench
-bench: ## run the benchmarks
-	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./state ./register ./scanner
+bench: ## run the benchmarks of state and register
+	go test -run '^$$' -bench . -skip '^BenchmarkPace$$' -benchmem -benchtime $(BENCHTIME) ./state ./register
+
+.PHONY: bench-scan
+bench-scan: ## measure scans and other ways of looking against what the system itself takes (some minutes)
+	go test -run '^$$' -bench '^BenchmarkScan$$' -benchtime $(BENCHTIME) -timeout 1h ./scanner
 
 .PHONY: clean
 clean: ## remove what the targets above left here

@@ -2,101 +2,144 @@ package scanner
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/spf13/afero"
 )
 
-// BenchmarkScan looks at one directory on the operating system's filesystem: 20 sockets, alone or among files that are none.
+// BenchmarkScan sets ways of looking at a tree against a floor, which is what the system itself takes: for a poll in which nothing has changed one
+// fstatat for each directory, for all others getdents of each. Directories have 100 entries, two of them sockets, but for trees of one directory.
 func BenchmarkScan(b *testing.B) {
-	for _, entries := range []int{20, 1000, 10_000} {
-		w := osWorld(b)
-		for i := range entries {
-			if i < 20 {
-				w.must(w.bind(fmt.Sprintf("plugin-%02d.sock", i)))
-			} else {
-				w.must(os.WriteFile(w.path(fmt.Sprintf("file-%05d", i)), nil, 0o644))
+	for _, place := range []string{"disk", "tmpfs"} {
+		b.Run(place, func(b *testing.B) {
+			dir := placeOn(place)
+			if dir == "" {
+				b.Skipf("neither %s nor /dev/shm is on a %s: TMPDIR may name a directory that is", os.TempDir(), place) //nolint:usetesting // the filesystem matters
 			}
+			for _, size := range []struct{ dirs, entries, sockets int }{{0, 20, 20}, {0, 1000, 20}, {100, 100, 2}, {1000, 100, 2}} {
+				b.Run(strconv.Itoa(max(size.dirs, 1)*size.entries), func(b *testing.B) {
+					w := osWorldIn(b, dir)
+					benchmarkTree(b, w.root, treeOf(w, size.dirs, size.entries, size.sockets), max(size.dirs, 1)*size.sockets)
+				})
+			}
+		})
+	}
+}
+
+// placeOn returns a directory on disk or tmpfs, empty if there is none.
+func placeOn(place string) string {
+	for _, dir := range []string{os.TempDir(), "/dev/shm"} { //nolint:usetesting // the filesystem matters
+		if _, err := os.Stat(dir); err == nil && onTmpfs(dir) == (place == "tmpfs") {
+			return dir
 		}
-		s := newScanner(b, Config{Root: w.root})
-		b.Run(fmt.Sprintf("first/%d", entries), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if scanOK(b, s, nil).Len() != 20 {
-					b.Fatal("sockets are missing")
-				}
-			}
-		})
-		b.Run(fmt.Sprintf("repeated/%d", entries), func(b *testing.B) {
-			b.ReportAllocs()
-			last := scanOK(b, s, nil)
-			for b.Loop() {
-				if scanOK(b, s, last) != last {
-					b.Fatal("nothing changed, and the Snapshot did")
-				}
-			}
-		})
 	}
+	return ""
 }
 
-// BenchmarkUnchanged polls a tree in which nothing happens: directories of 100 entries, two of them sockets. The floor is what the system asks
-// for one stat per directory. Full reads come due during it as they do in life.
-func BenchmarkUnchanged(b *testing.B) {
-	for _, dirs := range []int{1, 100, 1000} {
-		b.Run(strconv.Itoa(dirs*100), func(b *testing.B) {
-			w := osWorld(b)
-			list := treeOf(w, dirs)
-			s := newScanner(b, Config{Root: w.root, MaxEntries: -1})
-			last := settled(b, s)
-			b.Run("scan", func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					if scanOK(b, s, last) != last {
-						b.Fatal("nothing changed, and the Snapshot did")
-					}
+func benchmarkTree(b *testing.B, root string, dirs []string, sockets int) {
+	cfg := Config{Root: root, MaxEntries: -1}
+	b.Run("unchanged", func(b *testing.B) {
+		s := newScanner(b, cfg)
+		last := settled(b, s)
+		against(b, func() { statAll(b, dirs) }, func() {
+			if scanOK(b, s, last) != last {
+				b.Fatal("nothing changed, and the Snapshot did")
+			}
+		})
+	})
+	system := afero.NewOsFs()
+	for _, way := range []struct {
+		name string
+		look func(b *testing.B) error
+	}{
+		{"first", func(b *testing.B) error {
+			if scanOK(b, newScanner(b, cfg), nil).Len() != sockets {
+				b.Fatal("sockets are missing")
+			}
+			return nil
+		}},
+		{"filepath.WalkDir", func(*testing.B) error {
+			return filepath.WalkDir(root, func(_ string, _ fs.DirEntry, err error) error { return err })
+		}},
+		{"afero.ReadDir", func(*testing.B) (err error) {
+			for i := 0; i < len(dirs) && err == nil; i++ {
+				_, err = afero.ReadDir(system, dirs[i])
+			}
+			return err
+		}},
+		{"afero.Walk", func(*testing.B) error {
+			return afero.Walk(system, root, func(_ string, _ fs.FileInfo, err error) error { return err })
+		}},
+	} {
+		b.Run(way.name, func(b *testing.B) {
+			buffer := make([]byte, 32<<10)
+			against(b, func() { listAll(b, dirs, buffer) }, func() {
+				if err := way.look(b); err != nil {
+					b.Fatal(err)
 				}
-			})
-			b.Run("floor", func(b *testing.B) {
-				for b.Loop() {
-					statAll(b, list)
-				}
-			})
-			b.Run("ratio", func(b *testing.B) {
-				// Turn by turn, because the speed of a shared machine varies.
-				var scans, floors time.Duration
-				for b.Loop() {
-					t := time.Now()
-					scanOK(b, s, last)
-					scans += time.Since(t)
-					t = time.Now()
-					statAll(b, list)
-					floors += time.Since(t)
-				}
-				b.ReportMetric(float64(scans)/float64(floors), "scan/floor")
 			})
 		})
 	}
 }
 
-// treeOf fills the root with directories, and returns the root and them.
-func treeOf(w *world, dirs int) []string {
-	list := []string{w.root}
+// against measures a look and its floor turn by turn, because the speed of a shared machine varies, and reports the medians.
+func against(b *testing.B, floor, look func()) {
+	var floors, looks, ratios []float64
+	for b.Loop() {
+		began := time.Now()
+		floor()
+		between := time.Now()
+		look()
+		f, l := between.Sub(began), time.Since(between)
+		floors, looks = append(floors, float64(f)/1e3), append(looks, float64(l)/1e3)
+		ratios = append(ratios, float64(l)/float64(f))
+	}
+	b.ReportMetric(0, "ns/op") // it would be both together
+	b.ReportMetric(median(floors), "floor-µs")
+	b.ReportMetric(median(looks), "look-µs")
+	b.ReportMetric(median(ratios), "look/floor")
+}
+
+func median(list []float64) float64 {
+	slices.Sort(list)
+	return list[len(list)/2]
+}
+
+// treeOf fills the root with directories of so many entries, the first of them sockets, or if dirs is 0 with the entries themselves. It returns
+// the root and the directories.
+func treeOf(w *world, dirs, entries, sockets int) []string {
+	list, in := []string{w.root}, []string{""}
+	if dirs > 0 {
+		in = nil
+	}
 	for i := range dirs {
 		dir := fmt.Sprintf("dir-%04d", i)
 		w.must(os.Mkdir(w.path(dir), 0o755))
-		list = append(list, w.path(dir))
-		for j := range 98 {
-			w.must(os.WriteFile(w.path(fmt.Sprintf("%s/file-%02d", dir, j)), nil, 0o644))
+		list, in = append(list, w.path(dir)), append(in, dir+"/")
+	}
+	for _, dir := range in {
+		for i := range sockets {
+			w.must(w.bind(fmt.Sprintf("%splugin-%02d.sock", dir, i)))
 		}
-		w.must(w.bind(dir + "/a.sock"))
-		w.must(w.bind(dir + "/b.sock"))
+		for i := range entries - sockets {
+			w.must(os.WriteFile(w.path(fmt.Sprintf("%sfile-%05d", dir, i)), nil, 0o644))
+		}
 	}
 	return list
 }
 
 // settled scans until nothing is read any more.
 func settled(t testing.TB, s *Scanner) *Snapshot {
+	if runtime.GOOS != "linux" {
+		t.Skip("here directories are read at each poll")
+	}
 	last := scanOK(t, s, nil)
 	for deadline := time.Now().Add(time.Minute); ; {
 		last = scanOK(t, s, last)

@@ -3,6 +3,7 @@
 package scanner
 
 import (
+	"errors"
 	"os"
 	"testing"
 )
@@ -14,3 +15,18 @@ func statAll(t testing.TB, list []string) {
 		}
 	}
 }
+
+func listAll(t testing.TB, list []string, _ []byte) {
+	for _, path := range list {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.Readdirnames(-1)
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func onTmpfs(string) bool { return false }

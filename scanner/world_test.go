@@ -70,9 +70,12 @@ func (w *world) wait(d time.Duration) {
 	}
 }
 
-func osWorld(t testing.TB) *world {
+func osWorld(t testing.TB) *world { return osWorldIn(t, "") }
+
+// osWorldIn makes its world in dir; empty is where temporary files go.
+func osWorldIn(t testing.TB, dir string) *world {
 	// t.TempDir has the test's name in it, which makes it too long for a socket's path.
-	base, err := os.MkdirTemp("", "s") //nolint:usetesting // see above
+	base, err := os.MkdirTemp(dir, "s") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}
