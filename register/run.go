@@ -217,12 +217,12 @@ func (l *loop) left() error {
 		}
 	}
 	for _, r := range l.roots {
-		if r.busy {
-			stuck = append(stuck, "scan of "+scanner.Quote(r.path))
-			continue
-		}
-		for _, call := range r.scanner.Stuck() {
+		calls := r.scanner.Stuck()
+		for _, call := range calls {
 			stuck = append(stuck, call.String())
+		}
+		if r.busy && len(calls) == 0 {
+			stuck = append(stuck, "scan of "+scanner.Quote(r.path))
 		}
 	}
 	if len(stuck) == 0 {

@@ -182,7 +182,7 @@ func TestStuckScan(t *testing.T) {
 				want = timeout
 			}
 			asked := time.Now()
-			w.stopTimed(want, "scan of /plugins")
+			w.stopTimed(want, "list /plugins")
 			if took := time.Since(asked); took != want {
 				w.Errorf("Run returned after %v", took)
 			}

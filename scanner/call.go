@@ -22,6 +22,9 @@ import (
 // maxStuck is how many calls of one root may be stuck. Then nothing more is tried in it until one has returned: each is a thread of the system.
 const maxStuck = 8
 
+// quitGrace is how long a caller that is not making a call may take to end.
+const quitGrace = 100 * time.Millisecond
+
 // Call is a call of the filesystem that was given up and has not returned.
 type Call struct {
 	// Op is what it is: "list", "lstat", "stat" or "create".
@@ -186,13 +189,15 @@ func openDir(fs afero.Fs, path string, below bool) (afero.File, error) {
 // close is to be deferred.
 func (c *caller) close(f afero.File, path string) {
 	c.mu.Lock()
-	gone := c.gone
-	c.mu.Unlock()
-	if !gone {
-		c.enter("list", path)
-		defer c.leave()
+	entered := !c.gone
+	if entered {
+		c.call, c.calling = Call{"list", path, time.Now()}, true
 	}
+	c.mu.Unlock()
 	_ = f.Close() // opened for reading: nothing can be lost
+	if entered {
+		c.leave()
+	}
 }
 
 // giveUp gives the caller up if its call has taken that long, and says which call that is. If not, it says when to look again.
@@ -210,18 +215,26 @@ func (c *caller) giveUp(l *calls, timeout time.Duration) (call Call, ok bool, la
 	return c.call, true, 0
 }
 
-// quit gives the caller up whatever it does. Between two calls it takes no time to end, and is waited for.
+// quit gives the caller up whatever it does. Between two calls it takes no time to end, and is waited for, unless it has a file to close and that
+// does not return.
 func (c *caller) quit(l *calls) {
 	c.mu.Lock()
 	calling := c.calling
 	c.gone = true
-	if calling {
-		l.add(c)
+	if !calling {
+		c.call.Since = time.Now()
 	}
+	l.add(c)
 	c.mu.Unlock()
 	close(c.jobs)
-	if !calling {
-		<-c.ended
+	if calling {
+		return
+	}
+	timer := time.NewTimer(quitGrace)
+	defer timer.Stop()
+	select {
+	case <-c.ended:
+	case <-timer.C:
 	}
 }
 

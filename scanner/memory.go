@@ -152,11 +152,16 @@ func (w *scan) judge(c *caller, d *remembered, k key) check {
 			return toRead
 		}
 		f := w.look(c, l.path, l.finding.typ)
-		if f.err = nil; f != l.finding {
+		if f.err = nil; f != l.finding && !(f.class == l.finding.class && f.class.settled()) {
 			return toRead
 		}
 	}
 	return toSkip
+}
+
+// settled says of what a link leads to that only its kind matters, not which it is.
+func (c class) settled() bool {
+	return c == classNotSocket || c == classLinkToDirectory || c == classDangling
 }
 
 // skip takes over what the last scan found in a directory, and walks on to those below it.

@@ -3,6 +3,7 @@ package scanner
 import (
 	"context"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/afero"
@@ -28,9 +29,10 @@ type Polling struct {
 }
 
 // Polling opens the root and says how it is polled. It makes no root (D8), and may be called while a Scan runs. It returns an *Error if the root
-// cannot be opened or is no directory, and ctx.Err() if ctx has ended or Config.CallTimeout is over; the Polling is then the zero value. A call that
-// does not return is left behind (U4).
+// cannot be opened, is no directory, or does not answer within Config.CallTimeout, and ctx.Err() if ctx has ended; the Polling is then the zero value. A
+// call that does not return is left behind, and not made again as long as it is stuck (U4).
 func (s *Scanner) Polling(ctx context.Context) (Polling, error) {
+	asker := ctx
 	if s.cfg.CallTimeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.cfg.CallTimeout)
@@ -38,6 +40,9 @@ func (s *Scanner) Polling(ctx context.Context) (Polling, error) {
 	}
 	if err := ctx.Err(); err != nil {
 		return Polling{}, err
+	}
+	if stuck := s.Stuck(); len(stuck) >= maxStuck || slices.ContainsFunc(stuck, func(c Call) bool { return c.Path == s.root }) {
+		return Polling{}, s.silent()
 	}
 	c := s.newCaller()
 	var found Polling
@@ -50,8 +55,16 @@ func (s *Scanner) Polling(ctx context.Context) (Polling, error) {
 		return found, failed
 	case <-ctx.Done():
 		c.quit(&s.calls)
-		return Polling{}, ctx.Err()
+		if asker.Err() != nil {
+			return Polling{}, asker.Err()
+		}
+		return Polling{}, s.silent()
 	}
+}
+
+// silent is the error of a root that does not answer.
+func (s *Scanner) silent() error {
+	return &Error{Op: "stat", Path: s.cfg.Root, Err: noAnswer(s.cfg.CallTimeout)}
 }
 
 func (s *Scanner) polling(c *caller) (Polling, error) {

@@ -167,11 +167,14 @@ func TestPollingHangs(t *testing.T) {
 		release := w.hang("", simfs.OpOpen)
 		s := newScanner(t, Config{FS: w.fs, Root: w.root})
 		began := time.Now()
-		if _, err := s.Polling(t.Context()); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != DefaultCallTimeout {
+		if _, err := s.Polling(t.Context()); !errors.As(err, new(noAnswer)) || time.Since(began) != DefaultCallTimeout {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 		if stuck := s.Stuck(); len(stuck) != 1 || stuck[0].Path != w.root {
 			t.Errorf("stuck are %v", stuck)
+		}
+		if _, err := s.Polling(t.Context()); !errors.As(err, new(noAnswer)) || len(s.Stuck()) != 1 {
+			t.Errorf("asked once more: %v, stuck are %v", err, s.Stuck())
 		}
 		release()
 		synctest.Wait()

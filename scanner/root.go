@@ -40,7 +40,7 @@ func judgeRoot(last rootState, device uint64, err error, known bool, grace time.
 	switch {
 	case errors.Is(err, errNotDirectory):
 		d.picture = rootNotDirectory
-	case errors.Is(err, fs.ErrNotExist):
+	case leadsNowhere(err):
 		d.picture = rootMissing
 	case err != nil:
 		return next, err, false

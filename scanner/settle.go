@@ -16,7 +16,8 @@ import (
 //   - A settled directory whose key is equal has therefore the names it had when it was read, and need not be read.
 //
 // No time of ours is compared with a time of the filesystem. What can deceive the rule is a wall clock that is set back onto the very stamp
-// of the key just before a change; FullEvery bounds that, and whatever else nobody thought of.
+// of the key just before a change, and a mount over a name in the directory, which moves no stamp; FullEvery bounds that, and whatever else nobody
+// thought of.
 
 const (
 	// fineSettleTime holds where stamps have parts of a second: the coarsest tick seen there is 10 ms, 4 ms on most kernels.
