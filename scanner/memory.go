@@ -152,7 +152,7 @@ func (w *scan) judge(c *caller, d *remembered, k key) check {
 			return toRead
 		}
 		f := w.look(c, l.path, l.finding.typ)
-		if f.err = nil; f != l.finding && !(f.class == l.finding.class && f.class.settled()) {
+		if f.err = nil; f != l.finding && (f.class != l.finding.class || !f.class.settled()) {
 			return toRead
 		}
 	}
