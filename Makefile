@@ -76,6 +76,10 @@ bench: ## run the benchmarks of state and register
 bench-scan: ## measure scans and other ways of looking against what the system itself takes (some minutes)
 	go test -run '^$$' -bench '^BenchmarkScan$$' -benchtime $(BENCHTIME) -timeout 1h ./scanner
 
+.PHONY: bench-pace
+bench-pace: ## measure what the interval costs and gives, on an idle machine (eight minutes)
+	go test -run '^$$' -bench '^BenchmarkPace$$' -benchtime 1x -timeout 1h ./register
+
 .PHONY: clean
 clean: ## remove what the targets above left here
 	rm -rf bin

@@ -90,7 +90,11 @@ func (c *crowd) hidden(i int) string { return filepath.Join(c.dir, fmt.Sprintf("
 
 // start runs a Manager with the default settings. stop ends it.
 func (c *crowd) start(b *testing.B) (m *Manager, stop func()) {
-	m, err := NewManager(Config{Roots: []scanner.Config{{Root: c.dir}}})
+	return c.startAt(b, scanner.DefaultInterval)
+}
+
+func (c *crowd) startAt(b *testing.B, interval time.Duration) (m *Manager, stop func()) {
+	m, err := NewManager(Config{Roots: []scanner.Config{{Root: c.dir, Interval: interval}}})
 	if err != nil {
 		b.Fatal(err)
 	}
