@@ -20,7 +20,7 @@ const wantName = `1 to 63 letters, digits, "-" and ".", each part between dots b
 // with the CSI versions it announces. An error names what was given and what
 // would be right, in valid UTF-8 of less than 1 KiB (R3).
 func Validate(name string, versions []string) error {
-	if err := validateName(name); err != nil {
+	if err := ValidateName(name); err != nil {
 		return err
 	}
 	_, err := Highest(versions)
@@ -46,7 +46,8 @@ func Highest(versions []string) (*version.Version, error) {
 	return highest, nil
 }
 
-func validateName(name string) error {
+// ValidateName is the name's half of Validate. The API server has the same rule for the drivers of dynamic resource allocation.
+func ValidateName(name string) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("driver name %q is empty, want %s", name, wantName)

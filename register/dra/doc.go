@@ -9,7 +9,8 @@
 //
 // Name: the driver name of the resource.k8s.io API (kubernetes/kubernetes
 // pkg/apis/resource/validation/validation.go, validateDriverName): a DNS
-// subdomain of 1 to 63 bytes, upper case allowed.
+// subdomain of 1 to 63 bytes (k8s.io/api resource/v1, DriverNameMaxLength), upper
+// case allowed: the rule of csi.ValidateName.
 //
 // Versions: for this type they are names of gRPC services, and one of them is
 // v1.DRAPlugin or v1beta1.DRAPlugin (pkg/kubelet/cm/dra/plugin:

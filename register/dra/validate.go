@@ -3,10 +3,8 @@ package dra
 import (
 	"fmt"
 	"slices"
-	"strings"
-	"unicode"
 
-	"k8s.io/apimachinery/pkg/api/validate/content"
+	"github.com/plugpoll/plugpoll/register/csi"
 )
 
 // The services repeat DRAPluginService of k8s.io/kubelet/pkg/apis/dra/v1 and
@@ -17,18 +15,11 @@ const (
 	serviceV1beta1 = "v1beta1.DRAPlugin"
 )
 
-// maxName is the longest driver name in bytes (k8s.io/api resource/v1,
-// DriverNameMaxLength).
-const maxName = 63
-
-const wantName = `1 to 63 letters, digits, "-" and ".", each part between dots beginning and ending ` +
-	`with a letter or digit, such as "gpu.example.com"`
-
 // Validate returns nil if a plugin of type DRAPlugin may register under name
 // with the gRPC services it announces as its versions. An error names what was
 // given and what would be right, in valid UTF-8 of less than 1 KiB (R3).
 func Validate(name string, versions []string) error {
-	if err := validateName(name); err != nil {
+	if err := csi.ValidateName(name); err != nil {
 		return err
 	}
 	if len(versions) == 0 {
@@ -42,21 +33,3 @@ func Validate(name string, versions []string) error {
 }
 
 func supported(service string) bool { return service == serviceV1 || service == serviceV1beta1 }
-
-func validateName(name string) error {
-	switch {
-	case name == "":
-		return fmt.Errorf("driver name %q is empty, want %s", name, wantName)
-	case len(name) > maxName:
-		return fmt.Errorf("driver name %.63q has %d bytes, want %s", name, len(name), wantName)
-	case !subdomain(name):
-		return fmt.Errorf("driver name %.63q is not a domain name, want %s", name, wantName)
-	}
-	return nil
-}
-
-// subdomain asks for ASCII first: ToLower turns U+212A and U+0130 into "k" and "i".
-func subdomain(s string) bool {
-	ascii := !strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII })
-	return ascii && len(content.IsDNS1123Subdomain(strings.ToLower(s))) == 0
-}
