@@ -29,6 +29,12 @@ type Config struct {
 	Roots []Root
 	// Probes and Calls are how many dials and how many handler calls run at once. 0: 64 and 16 (R11).
 	Probes, Calls int
+	// MaxParked is how many handler calls may run on without a place, because they take long. 0: 1024 (R11).
+	MaxParked int
+	// LivenessGrace is how long a registered plugin may be unreachable before it is deregistered. 0: 30 s; negative: for ever (L2).
+	LivenessGrace time.Duration
+	// Observe has plugins asked and validated, and neither registered nor told anything (R18).
+	Observe bool
 	// DeregisterOnStop has everything deregistered after Stopping (S2).
 	DeregisterOnStop bool
 	// Seed of the jitter. Two Cores with one Seed and the same inputs give the same effects.

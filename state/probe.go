@@ -41,12 +41,10 @@ func (c *Core) startProbe(s *socket) {
 		c.do(Ask{Op: f.op(), Entry: s.entry})
 	case tell:
 		f.conn = s.telling.conn
-		c.do(Notify{Op: f.op(), Conn: f.conn, Entry: s.entry, Message: s.telling.text})
+		c.do(Notify{Op: f.op(), Conn: f.conn, Message: s.telling.text})
 	case acknowledge:
-		if s.registered.ackTries == 0 {
-			f.conn = s.registered.conn
-		} // else anew: why it failed may be the connection
-		c.do(Notify{Op: f.op(), Conn: f.conn, Entry: s.entry, Registered: true})
+		f.conn = s.registered.conn
+		c.do(Notify{Op: f.op(), Conn: f.conn, Registered: true})
 	}
 	c.phased(s)
 }
@@ -145,9 +143,6 @@ func (c *Core) failed(s *socket, cause string, conn EffectID, k EventKind, loud 
 func (c *Core) notified(in Notified) {
 	f := c.land(in.ID)
 	if f == nil {
-		if in.Connected {
-			c.close(in.ID)
-		}
 		return
 	}
 	s := c.endProbe(f)
@@ -157,10 +152,6 @@ func (c *Core) notified(in Notified) {
 		return
 	}
 	h := s.registered
-	if in.Connected {
-		c.close(h.conn)
-		h.conn = in.ID
-	}
 	switch {
 	case in.Err == nil:
 		h.ack, h.ackErr, h.ackTries = AckYes, "", 0
