@@ -155,7 +155,7 @@ func TestGoneIsForgotten(t *testing.T) {
 // R12: a success ends the row of failures.
 func TestSuccessResets(t *testing.T) {
 	d := drive(t, Config{})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.scan(sock("a", 1, 1))
 	fail(d, 6)
 	d.step(RetryAsked{})
@@ -168,7 +168,7 @@ func TestSuccessResets(t *testing.T) {
 // R12: touching a registered socket in a loop does not have it registered at the pace of the scans.
 func TestTouchedWhileRegistered(t *testing.T) {
 	d := drive(t, Config{})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.scan(sock("a", 1, 1))
 	d.register(1, csi, "x")
 	registers := 0

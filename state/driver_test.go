@@ -219,7 +219,7 @@ func describe(x any) string {
 	case Called:
 		return fmt.Sprintf("called %d: %v %d", x.ID, x.Err, x.Failure)
 	case Notified:
-		return fmt.Sprintf("notified %d: %v %v %d", x.ID, x.Connected, x.Err, x.Failure)
+		return fmt.Sprintf("notified %d: %v %d", x.ID, x.Err, x.Failure)
 	}
 	return fmt.Sprintf("%T%+v", x, x)
 }
