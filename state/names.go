@@ -175,7 +175,7 @@ func (c *Core) stir(s *socket, key name) {
 		if o == s {
 			continue
 		}
-		if holder, _ := c.contest(key); o.refused == nameTaken && (holder == nil || holder == o || !holder.registered.lost.IsZero()) {
+		if holder, _ := c.contest(key); o.refused == nameTaken && (holder == nil || holder.leaving(c) || !holder.registered.lost.IsZero()) {
 			o.wake(c.now)
 		}
 		c.touch(o)
