@@ -72,7 +72,7 @@ type Core struct {
 	waiting    map[name][]*socket   // sockets that want a call for a reserved name
 	reporting  map[EffectID]*socket // by the Register whose handler may report
 	links      map[EffectID]*socket // whose the open connections are
-	members    map[name][]*socket   // who has, or wants, an exclusive name (N2)
+	members    map[name]*rivals     // who has, or wants, an exclusive name (N2)
 	seen       uint64               // numbers the scans and looks that show something new, for ranks
 
 	probes, calls slots
@@ -115,7 +115,7 @@ func New(cfg Config) *Core {
 		waiting:   map[name][]*socket{},
 		reporting: map[EffectID]*socket{},
 		links:     map[EffectID]*socket{},
-		members:   map[name][]*socket{},
+		members:   map[name]*rivals{},
 		probes:    slots{size: cfg.Probes, queued: func(s *socket) *ticket { return &s.probeTicket }},
 		calls:     slots{size: cfg.Calls, queued: func(s *socket) *ticket { return &s.callTicket }},
 	}
@@ -217,6 +217,11 @@ func (c *Core) hangUp() {
 
 // touch has s looked at by settle.
 func (c *Core) touch(s *socket) {
+	for _, key := range s.enrolled {
+		if r := c.members[key]; r != nil {
+			r.judged = false
+		}
+	}
 	if s.dirty || s.deleted {
 		return
 	}

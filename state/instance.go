@@ -50,8 +50,7 @@ func (c *Core) changed(s *socket, e scanner.Entry) {
 		s.entry = e // judged when the try ends: see asked and checked
 	case old.Inode == 0 && e.ID.Inode == 0 && s.current() && a.conn != 0:
 		s.entry = e
-		s.registered.doubt, s.registered.checkAt = true, c.now
-		s.nextTry = c.now
+		c.doubt(s)
 		c.touch(s)
 	default:
 		c.replaced(s, e)

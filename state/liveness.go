@@ -161,9 +161,24 @@ func (c *Core) recognized(s *socket, in Asked, conn EffectID, moved bool) {
 	s.tries, s.err, s.nextTry, s.info = 0, "", c.now, &in.Info
 	s.delays.reset()
 	if moved && s.entry.ID.Inode == 0 {
-		h.doubt, h.checkAt = true, c.now // the answer may be older than the last change
+		c.doubt(s) // the answer may be older than the last change
 	}
 	c.emit(level, s.event(kind))
+}
+
+// doubt has a registered plugin asked over another connection, because its file changed in a way that may be another instance (I4). That is done no more
+// often than a fresh start by stamps alone (R12).
+func (c *Core) doubt(s *socket) {
+	h := s.registered
+	h.doubt = true
+	if h.checkAt.After(c.now) {
+		return
+	}
+	h.checkAt = c.now
+	if earliest := s.lastReset.Add(stampReset); h.checkAt.Before(earliest) {
+		h.checkAt = earliest
+	}
+	s.lastReset = h.checkAt
 }
 
 // another has the instance that answers be another one than the one that is registered.

@@ -77,9 +77,28 @@ func (c *Core) standBy(s *socket, was bool, holder, best *socket) {
 	c.emit(level, e)
 }
 
+// rivals are those that have to do with an exclusive name. A thousand sockets may announce one, so who is first is found once for each change.
+type rivals struct {
+	sockets      []*socket
+	judged       bool
+	holder, best *socket
+}
+
 // contest returns who has an exclusive name and who is the best of those that would take it. Either may be nil.
 func (c *Core) contest(key name) (holder, best *socket) {
-	for _, s := range c.members[key] {
+	r := c.members[key]
+	if r == nil {
+		return nil, nil
+	}
+	if !r.judged {
+		r.holder, r.best = r.judge(key)
+		r.judged = true
+	}
+	return r.holder, r.best
+}
+
+func (r *rivals) judge(key name) (holder, best *socket) {
+	for _, s := range r.sockets {
 		if s.registered != nil && s.registered.key() == key {
 			holder = s
 		}
@@ -152,7 +171,11 @@ func (c *Core) enroll(s *socket) {
 			continue
 		}
 		if key != s.enrolled[0] && key != s.enrolled[1] {
-			c.members[key] = append(c.members[key], s)
+			if c.members[key] == nil {
+				c.members[key] = &rivals{}
+			}
+			c.members[key].sockets = append(c.members[key].sockets, s)
+			changed = true
 		}
 		if changed {
 			c.stir(s, key)
@@ -162,20 +185,24 @@ func (c *Core) enroll(s *socket) {
 }
 
 func (c *Core) withdraw(s *socket, key name) {
-	c.stir(s, key)
-	rest := slices.DeleteFunc(c.members[key], func(o *socket) bool { return o == s })
-	if c.members[key] = rest; len(rest) == 0 {
+	r := c.members[key]
+	r.sockets = slices.DeleteFunc(r.sockets, func(o *socket) bool { return o == s })
+	if len(r.sockets) == 0 {
 		delete(c.members, key)
+		return
 	}
+	c.stir(s, key)
 }
 
 // stir has the others of a name look at what they are now. One that was turned away because the name was taken is asked again when it is not.
 func (c *Core) stir(s *socket, key name) {
-	for _, o := range c.members[key] {
+	c.members[key].judged = false
+	holder, _ := c.contest(key)
+	for _, o := range c.members[key].sockets {
 		if o == s {
 			continue
 		}
-		if holder, _ := c.contest(key); o.refused == nameTaken && (holder == nil || holder.leaving(c) || !holder.registered.lost.IsZero()) {
+		if o.refused == nameTaken && (holder == nil || holder.leaving(c) || !holder.registered.lost.IsZero()) {
 			o.wake(c.now)
 		}
 		c.touch(o)

@@ -38,12 +38,9 @@ func (c *Core) wantsOfHeld(s *socket) kind {
 	switch {
 	case s.call != nil:
 		return none
-	case !h.checkAt.IsZero():
-		if c.now.Before(h.checkAt) || c.now.Before(s.nextTry) {
-			return none
-		}
+	case !h.checkAt.IsZero() && !c.now.Before(h.checkAt) && !c.now.Before(s.nextTry):
 		return ask
-	case !h.observed && h.said.conn != 0 && h.said.ack.wanted() && !c.now.Before(h.said.ack.next):
+	case !h.observed && h.lost.IsZero() && h.said.conn != 0 && h.said.ack.wanted() && !c.now.Before(h.said.ack.next):
 		return acknowledge
 	}
 	return none
@@ -207,6 +204,7 @@ func (c *Core) notified(in Notified) {
 	switch {
 	case in.Err == nil:
 		a.was, a.err, a.tries = AckYes, "", 0
+		s.ackLines.recovered()
 		c.emit(Debug, s.event(EventAcknowledged))
 	case in.Failure == Unsupported:
 		a.was, a.err, a.tries = AckUnsupported, "", 0
@@ -215,6 +213,6 @@ func (c *Core) notified(in Notified) {
 		a.was, a.err = AckNo, scanner.Clean(in.Err.Error(), maxMessage)
 		a.tries++
 		a.next = c.now.Add(a.delays.next(c.random))
-		c.emit(a.lines.level(c.now, a.err), s.event(EventNotAcknowledged))
+		c.emit(s.ackLines.level(c.now, a.err), s.event(EventNotAcknowledged))
 	}
 }

@@ -100,6 +100,7 @@ type socket struct {
 	delays      delays
 	lastReset   time.Time // by stamps alone
 	lines       lines
+	ackLines    lines
 	untried     bool // Synced waits for it
 
 	phase Phase
@@ -125,7 +126,6 @@ type acknowledgment struct {
 	err    string
 	next   time.Time
 	delays delays
-	lines  lines
 }
 
 // wanted reports whether the plugin is to be told, now or later.
