@@ -157,12 +157,14 @@ func (c *Core) recognized(s *socket, in Asked, conn EffectID, moved bool) {
 	}
 	c.hang(h.said)
 	h.said = &answer{generation: s.generation, info: in.Info, peer: in.Peer, conn: conn, asked: h.said.asked, since: c.now}
-	h.lost, h.checkAt, h.doubt = time.Time{}, time.Time{}, false
+	h.lost = time.Time{}
+	if again := moved && s.entry.ID.Inode == 0; again { // the answer may be older than the last change
+		c.doubt(s)
+	} else {
+		h.checkAt, h.doubt = time.Time{}, false
+	}
 	s.tries, s.err, s.nextTry, s.info = 0, "", c.now, &in.Info
 	s.delays.reset()
-	if moved && s.entry.ID.Inode == 0 {
-		c.doubt(s) // the answer may be older than the last change
-	}
 	c.emit(level, s.event(kind))
 }
 
