@@ -158,8 +158,8 @@ func (c *Core) recognized(s *socket, in Asked, conn EffectID, moved bool) {
 	c.hang(h.said)
 	h.said = &answer{generation: s.generation, info: in.Info, peer: in.Peer, conn: conn, asked: h.said.asked, since: c.now}
 	h.lost = time.Time{}
-	if again := moved && s.entry.ID.Inode == 0; again { // the answer may be older than the last change
-		c.doubt(s)
+	if moved && s.entry.ID.Inode == 0 {
+		c.doubt(s) // the answer may be older than the last change
 	} else {
 		h.checkAt, h.doubt = time.Time{}, false
 	}

@@ -82,7 +82,7 @@ func TestStop(t *testing.T) {
 					d.scan()
 					test.prepare(d)
 					d.want(d.step(Stopping{}), test.stop...)
-					if !d.core.Deadline().IsZero() {
+					if !all && !d.core.Deadline().IsZero() { // else the call may be parked, so that Deregister has its place
 						t.Error("it wants ticks")
 					}
 					d.want(d.step(Stopping{}))
