@@ -54,9 +54,9 @@ func (c client) open(ctx context.Context, e scanner.Entry) (*connection, error) 
 		grpc.WithIdleTimeout(0), // the default would close an idle connection after 30 minutes
 	)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("dial: %w", err), raw.Close())
+		return nil, errors.Join(fmt.Errorf("dial: %w", err), raw.shut())
 	}
-	return &connection{conn, raw}, nil
+	return &connection{ClientConn: conn, raw: raw}, nil
 }
 
 // ask dials and asks (R1). A connection that comes with an error is good for telling the plugin what is wrong with its answer.
@@ -116,7 +116,7 @@ func rpcError(call string, err error, conn *connection, limit time.Duration) err
 		return nil
 	}
 	s := status.Convert(err)
-	switch end := conn.raw.end(); {
+	switch end := conn.raw.ending(); {
 	case s.Code() == codes.DeadlineExceeded:
 		return &callError{call, "no answer within " + limit.String(), err}
 	case s.Code() == codes.Unavailable && end != "" && ofTransport.MatchString(s.Message()):

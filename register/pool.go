@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/plugpoll/plugpoll/scanner"
 	"github.com/plugpoll/plugpoll/state"
 )
 
@@ -20,7 +21,7 @@ type work struct {
 func (l *loop) carryOut(e state.Effect) {
 	switch e := e.(type) {
 	case state.Ask:
-		l.probe(e.Op, "dial and GetInfo", func(ctx context.Context) state.Input { return l.ask(ctx, e) })
+		l.ask(e.Op, e.Entry)
 	case state.Notify:
 		l.probe(e.Op, "NotifyRegistrationStatus", func(ctx context.Context) state.Input { return l.notify(ctx, e) })
 	case state.Validate:
@@ -94,41 +95,33 @@ func presentable(r state.Report) state.Report {
 	return r
 }
 
-func (l *loop) ask(ctx context.Context, e state.Ask) state.Input {
-	started := time.Now()
-	info, conn, err := l.client.ask(ctx, e.Entry)
-	if conn != nil {
-		l.keep(e.ID, conn)
-	}
-	message := "GetInfo answered"
-	if err != nil {
-		message = "GetInfo failed"
-	}
-	l.printCall(message, e.Path, err, "took", time.Since(started).Round(time.Millisecond).String())
-	return state.Asked{ID: e.ID, Info: info, Connected: conn != nil, Err: err, Failure: failureOf(err)}
+// ask posts its own result, because the connection goes with it.
+func (l *loop) ask(op state.Op, entry scanner.Entry) {
+	ctx, cancel := context.WithCancel(l.ctx)
+	l.running[op.ID] = &work{"dial and GetInfo", op.Path, cancel}
+	go func() {
+		started := time.Now()
+		info, conn, err := l.client.ask(ctx, entry)
+		message := "GetInfo answered"
+		if err != nil {
+			message = "GetInfo failed"
+		}
+		l.printCall(message, op.Path, err, "took", time.Since(started).Round(time.Millisecond).String())
+		asked := state.Asked{ID: op.ID, Info: info, Connected: conn != nil, Err: err, Failure: failureOf(err)}
+		if conn == nil {
+			l.post(done{op.ID, asked})
+			return
+		}
+		asked.Peer = conn.peer
+		l.bring(done{op.ID, asked}, conn)
+	}()
 }
 
-// notify uses the connection it is given, or opens one, which then takes the other's place.
 func (l *loop) notify(ctx context.Context, n state.Notify) state.Input {
-	var opened *connection
-	conn := l.conn(n.Conn)
-	if conn == nil {
-		var err error
-		if opened, err = l.client.open(ctx, n.Entry); err != nil {
-			return state.Notified{ID: n.ID, Err: err, Failure: failureOf(err)}
-		}
-		conn = opened
-	}
-	err := l.client.notify(ctx, conn, n)
-	failure := failureOf(err)
-	if opened != nil {
-		if err != nil && failure != state.Unsupported {
-			_ = opened.Close()
-			opened = nil
-		} else {
-			l.keep(n.ID, opened)
-		}
+	err := errNoConnection
+	if conn := l.conn(n.Conn); conn != nil {
+		err = l.client.notify(ctx, conn, n)
 	}
 	l.printTold(n, err)
-	return state.Notified{ID: n.ID, Connected: opened != nil, Err: err, Failure: failure}
+	return state.Notified{ID: n.ID, Err: err, Failure: failureOf(err)}
 }
