@@ -40,6 +40,13 @@ func (c client) open(ctx context.Context, e scanner.Entry) (*connection, error) 
 		return nil, fmt.Errorf("dial: %w", err)
 	}
 	raw := &plain{Conn: dialled}
+	var peer *state.Peer
+	if p, ok := c.cfg.Peer(dialled); ok {
+		peer = &p
+	}
+	if err := allowedPeer(peer, c.cfg.AllowedUIDs); err != nil {
+		return nil, errors.Join(fmt.Errorf("dial: %w", err), raw.shut())
+	}
 	// The target is a constant, never the path: gRPC parses targets, and file names may hold anything (R14).
 	conn, err := grpc.NewClient("passthrough:///plugin",
 		grpc.WithContextDialer(once(raw)),
@@ -56,7 +63,7 @@ func (c client) open(ctx context.Context, e scanner.Entry) (*connection, error) 
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("dial: %w", err), raw.shut())
 	}
-	return &connection{ClientConn: conn, raw: raw}, nil
+	return &connection{conn, raw, peer}, nil
 }
 
 // ask dials and asks (R1). A connection that comes with an error is good for telling the plugin what is wrong with its answer.
@@ -158,6 +165,9 @@ func failureOf(err error) state.Failure {
 	}
 	if e, ok := errors.AsType[*callError](err); ok && status.Code(e.err) == codes.Unimplemented {
 		return state.Unsupported
+	}
+	if errors.Is(err, errStale) {
+		return state.Stale
 	}
 	// A refused connection is never the verdict "not a socket" (D2); these are.
 	if errors.Is(err, syscall.ENOTSOCK) || errors.Is(err, syscall.EPROTOTYPE) {

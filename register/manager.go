@@ -59,7 +59,7 @@ func NewManager(cfg Config) (*Manager, error) {
 		conns:    map[state.EffectID]*connection{},
 		readers:  map[*subscription]struct{}{},
 	}
-	coreCfg := state.Config{DeregisterOnStop: cfg.DeregisterOnStop, Seed: cfg.Seed}
+	coreCfg := state.Config{DeregisterOnStop: cfg.DeregisterOnStop, Observe: cfg.Observe, LivenessGrace: cfg.LivenessGrace, Seed: cfg.Seed}
 	if coreCfg.Seed == 0 {
 		coreCfg.Seed = rand.Uint64()
 	}

@@ -80,5 +80,3 @@ func simPeer(conn net.Conn) (state.Peer, bool) {
 	uid, pid, start := c.Peer()
 	return state.Peer{UID: uid, PID: pid, Start: start}, true
 }
-
-
