@@ -11,6 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
 	"github.com/plugpoll/plugpoll/conformance/simfs"
 	"github.com/plugpoll/plugpoll/scanner"
 	"github.com/plugpoll/plugpoll/state"
@@ -229,4 +235,49 @@ func TestEventsTwice(t *testing.T) {
 		for range events {
 		}
 	})
+}
+
+// wordy is a plugin that fails with a text of its choice.
+type wordy struct {
+	registerapi.UnimplementedRegistrationServer
+	text string
+}
+
+func (p *wordy) GetInfo(context.Context, *registerapi.InfoRequest) (*registerapi.PluginInfo, error) {
+	return nil, status.Error(codes.Internal, p.text)
+}
+
+// served returns a Dialer that leads to a server of the test's own, whatever the path. The function it returns ends the server.
+func served(p registerapi.RegistrationServer, options ...grpc.ServerOption) (dial Dialer, end func()) {
+	l := bufconn.Listen(4 << 10)
+	s := grpc.NewServer(append(options, grpc.WaitForHandlers(true))...)
+	registerapi.RegisterRegistrationServer(s, p)
+	var done sync.WaitGroup
+	done.Go(func() { _ = s.Serve(l) })
+	return func(ctx context.Context, _ scanner.Entry) (net.Conn, error) { return l.DialContext(ctx) }, func() {
+		s.Stop()
+		done.Wait()
+	}
+}
+
+// R16, X3: what a plugin gives as an error is cut where it comes in, however long it is, and kept as one plain line.
+func TestWordyError(t *testing.T) {
+	for _, size := range []int{10_000, 200_000, 2_000_000} {
+		var dial Dialer
+		cfg := Config{Dial: func(ctx context.Context, e scanner.Entry) (net.Conn, error) { return dial(ctx, e) }}
+		bubble(t, cfg, func(w *world) {
+			inner, end := served(&wordy{text: strings.Repeat("x\n", size/2)})
+			defer end()
+			dial = inner
+			onShell(w, func(s *shell) {
+				asked := s.ask(1, "a.sock")
+				if asked.Err == nil || asked.Connected || asked.Failure != state.Transient {
+					t.Fatalf("asked: %+v", asked)
+				}
+				if text := asked.Err.Error(); len(text) > 1200 || strings.ContainsAny(text, "\n") {
+					t.Errorf("the text has %d bytes: %.100q", len(text), text)
+				}
+			})
+		})
+	}
 }

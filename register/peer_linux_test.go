@@ -20,16 +20,16 @@ import (
 func TestStartIn(t *testing.T) {
 	const rest = " S 4 5 6 7 -8 9 10 11 12 13 14 15 16 17 18 19 20 21 987654 23 24"
 	for stat, want := range map[string]uint64{
-		"42 (plugin)" + rest:              987654,
-		"42 (a b) c) (d)" + rest:          987654,
-		"42 ()\n) S 1 2 3" + ")" + rest:   987654,
-		"42 (\xff)" + rest + "\n":         987654,
-		"42 (plugin) S 1 2 3":             0,
-		"":                                0,
-		")":                               0,
-		"42 (p)" + rest[:strings.Index(rest, "987654")]:    0,
-		strings.Repeat("x ", 100):         0,
-		"1 (p) " + strings.Repeat("-", 9): 0,
+		"42 (plugin)" + rest:            987654,
+		"42 (a b) c) (d)" + rest:        987654,
+		"42 ()\n) S 1 2 3" + ")" + rest: 987654,
+		"42 (\xff)" + rest + "\n":       987654,
+		"42 (plugin) S 1 2 3":           0,
+		"":                              0,
+		")":                             0,
+		"42 (p)" + rest[:strings.Index(rest, "987654")]: 0,
+		strings.Repeat("x ", 100):                       0,
+		"1 (p) " + strings.Repeat("-", 9):               0,
 	} {
 		if got := startIn([]byte(stat)); got != want {
 			t.Errorf("%q: %d, want %d", stat, got, want)
