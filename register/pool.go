@@ -2,9 +2,7 @@ package register
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/plugpoll/plugpoll/scanner"
@@ -47,14 +45,10 @@ func (l *loop) carryOut(e state.Effect) {
 	}
 }
 
-func (l *loop) start(op state.Op, what string, ctx context.Context, cancel context.CancelFunc, f func(context.Context) state.Input) {
-	l.running[op.ID] = &work{what, op.Path, cancel}
-	go func() { l.post(done{op.ID, f(ctx)}) }()
-}
-
 func (l *loop) probe(op state.Op, what string, f func(context.Context) state.Input) {
 	ctx, cancel := context.WithCancel(l.ctx)
-	l.start(op, what, ctx, cancel, f)
+	l.running[op.ID] = &work{what, op.Path, cancel}
+	go func() { l.post(done{op.ID, f(ctx)}) }()
 }
 
 // call starts a handler call. Only Deregister is called after Run's context has ended, with a fresh one (S1).
@@ -77,22 +71,17 @@ func (l *loop) call(op state.Op, verb string, r state.Registration, f func(Handl
 	h := l.handlers[r.Type]
 	l.mu.Unlock()
 	r.Versions = slices.Clone(r.Versions) // the handler may do with it what it likes
-	l.start(op, verb, ctx, cancel, func(ctx context.Context) state.Input {
-		err := ctx.Err() // it may have ended since the core decided
-		if err == nil {
-			err = f(h, ctx, r)
+	l.running[op.ID] = &work{verb, op.Path, cancel}
+	go guarded(func() error {
+		if err := ctx.Err(); err != nil { // it may have ended since the core decided
+			return err
 		}
-		return state.Called{ID: op.ID, Err: err, Failure: failureOf(err)}
+		return f(h, ctx, r)
+	}, func(stack []byte) {
+		l.printPanic(verb, op.Path, stack)
+	}, func(r result) {
+		l.post(done{op.ID, state.Called{ID: op.ID, Err: r.err, Failure: r.failure}})
 	})
-}
-
-// presentable takes a Detail that does not marshal out of a report: it would take the whole View with it.
-func presentable(r state.Report) state.Report {
-	if _, err := json.Marshal(r.Detail); err != nil {
-		r.Detail = nil
-		r.Message = strings.TrimPrefix(r.Message+"; its detail cannot be shown: "+err.Error(), "; ")
-	}
-	return r
 }
 
 // ask posts its own result, because the connection goes with it.
