@@ -50,7 +50,7 @@ func (w *scan) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, call := range w.Stuck() {
+	for _, call := range w.calls.list() {
 		_ = w.hold(call)
 	}
 	return nil

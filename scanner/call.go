@@ -27,9 +27,9 @@ const quitGrace = 100 * time.Millisecond
 
 // Call is a call of the filesystem that was given up and has not returned.
 type Call struct {
-	// Op is what it is: "list", "lstat", "stat" or "create".
+	// Op is what it is: "list", "lstat", "stat", "create" or "statfs".
 	Op string
-	// Path is what it is about, raw.
+	// Path is what it is about, raw. Of "statfs" it is a directory on the device that is asked about.
 	Path string
 	// Since is when it was made.
 	Since time.Time
@@ -46,10 +46,16 @@ type calls struct {
 
 // Stuck returns the calls that were given up, after Config.CallTimeout or because a scan's context ended, and have not returned, by path (U4).
 // Each is a goroutine that nothing can end. It does not wait for a scan.
+//
+// A "statfs" is given up after a moment already. It keeps nobody away from its path: directories on that device are read at each poll until it has
+// returned, and that is all.
 func (s *Scanner) Stuck() []Call {
-	s.calls.mu.Lock()
-	defer s.calls.mu.Unlock()
-	return slices.SortedFunc(maps.Values(s.calls.stuck), func(a, b Call) int { return cmp.Compare(a.Path, b.Path) })
+	stuck := s.calls.list()
+	for _, v := range s.verdicts.late() {
+		stuck = append(stuck, v.call)
+	}
+	slices.SortFunc(stuck, func(a, b Call) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Op, b.Op)) })
+	return stuck
 }
 
 // Wait returns when no call is stuck, or ctx ends. A scan whose context ends leaves the call behind that it was just making; mostly that takes
@@ -62,6 +68,19 @@ func (s *Scanner) Wait(ctx context.Context) {
 			return
 		}
 	}
+	for _, v := range s.verdicts.late() {
+		select {
+		case <-v.answered:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (l *calls) list() []Call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Values(l.stuck))
 }
 
 func (l *calls) callers() []*caller {
