@@ -16,7 +16,7 @@ import (
 )
 
 // This file is about calls that do not return (U4). A call of a filesystem cannot be cancelled. So a scan's own goroutine makes none: it has
-// another one, a caller, make them, and waits no longer than Config.CallTimeout for each. Then it gives the caller up, keeps away from the path
+// another one, a caller, make them, and waits no longer than Config.CallTimeout for each (limit.go). Then it gives the caller up, keeps away from the path
 // until that call has returned, and goes on with a new caller.
 
 // maxStuck is how many calls of one root may be stuck. Then nothing more is tried in it until one has returned: each is a thread of the system.
@@ -41,7 +41,14 @@ func (c Call) String() string { return c.Op + " " + Quote(c.Path) }
 // calls are those of a Scanner that were given up.
 type calls struct {
 	mu    sync.Mutex
-	stuck map[*caller]Call
+	stuck map[*caller]givenUp
+	past  map[string]past // of those that have returned, by path
+}
+
+type givenUp struct {
+	Call
+	after time.Duration // zero: because a context ended
+	apart bool          // it is none of a scan's
 }
 
 // Stuck returns the calls that were given up, after Config.CallTimeout or because a scan's context ended, and have not returned, by path (U4).
@@ -61,7 +68,7 @@ func (s *Scanner) Stuck() []Call {
 // Wait returns when no call is stuck, or ctx ends. A scan whose context ends leaves the call behind that it was just making; mostly that takes
 // microseconds.
 func (s *Scanner) Wait(ctx context.Context) {
-	for _, c := range s.calls.callers() {
+	for c := range s.calls.left() {
 		select {
 		case <-c.ended:
 		case <-ctx.Done():
@@ -80,27 +87,36 @@ func (s *Scanner) Wait(ctx context.Context) {
 func (l *calls) list() []Call {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Collect(maps.Values(l.stuck))
+	list := make([]Call, 0, len(l.stuck))
+	for _, g := range l.stuck {
+		list = append(list, g.Call)
+	}
+	return list
 }
 
-func (l *calls) callers() []*caller {
+func (l *calls) left() map[*caller]givenUp {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Collect(maps.Keys(l.stuck))
+	return maps.Clone(l.stuck)
 }
 
-func (l *calls) add(c *caller) {
+func (l *calls) add(c *caller, g givenUp) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stuck == nil {
-		l.stuck = map[*caller]Call{}
+		l.stuck, l.past = map[*caller]givenUp{}, map[string]past{}
 	}
-	l.stuck[c] = c.call
+	l.stuck[c] = g
 }
 
+// remove takes note that a caller has ended.
 func (l *calls) remove(c *caller) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if g, ok := l.stuck[c]; ok && g.after > 0 {
+		now := time.Now()
+		l.past[g.Path] = past{now.Sub(g.Since), now}
+	}
 	delete(l.stuck, c)
 }
 
@@ -219,31 +235,34 @@ func (c *caller) close(f afero.File, path string) {
 	}
 }
 
-// giveUp gives the caller up if its call has taken that long, and says which call that is. If not, it says when to look again.
-func (c *caller) giveUp(l *calls, timeout time.Duration) (call Call, ok bool, later time.Duration) {
+// giveUp gives the caller up if its call has taken as long as it may, and says which call that is. If not, it says when to look again.
+func (c *caller) giveUp(l *calls, timeout time.Duration, troubled bool) (given givenUp, ok bool, later time.Duration) {
+	soonest := l.soonest(timeout, troubled)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.calling {
-		return Call{}, false, timeout
+		return givenUp{}, false, soonest
 	}
-	if left := timeout - time.Since(c.call.Since); left > 0 {
-		return Call{}, false, left
+	limit := l.limit(timeout, troubled, c.call.Path)
+	if left := limit - time.Since(c.call.Since); left > 0 {
+		return givenUp{}, false, min(left, soonest)
 	}
 	c.gone = true
-	l.add(c) // before the caller can see that it is gone, and remove it
-	return c.call, true, 0
+	given = givenUp{Call: c.call, after: limit}
+	l.add(c, given) // before the caller can see that it is gone, and remove it
+	return given, true, 0
 }
 
-// quit gives the caller up whatever it does. Between two calls it takes no time to end, and is waited for, unless it has a file to close and that
+// quit gives the caller up whatever it does; apart: it is none of a scan's. Between two calls it takes no time to end, and is waited for, unless it has a file to close and that
 // does not return.
-func (c *caller) quit(l *calls) {
+func (c *caller) quit(l *calls, apart bool) {
 	c.mu.Lock()
 	calling := c.calling
 	c.gone = true
 	if !calling {
 		c.call.Since = time.Now()
 	}
-	l.add(c)
+	l.add(c, givenUp{Call: c.call, apart: apart})
 	c.mu.Unlock()
 	close(c.jobs)
 	if calling {

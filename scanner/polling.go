@@ -54,7 +54,7 @@ func (s *Scanner) Polling(ctx context.Context) (Polling, error) {
 		<-c.ended
 		return found, failed
 	case <-ctx.Done():
-		c.quit(&s.calls)
+		c.quit(&s.calls, true)
 		if asker.Err() != nil {
 			return Polling{}, asker.Err()
 		}
