@@ -93,7 +93,7 @@ func (w *scan) hold(call givenUp) error {
 	}
 	err := &Error{Op: call.Op, Path: path, Err: noAnswer(call.after)}
 	w.held[call.Path] = err
-	if len(w.held) >= maxStuck && w.full == nil {
+	if max(len(w.held), w.calls.hung()) >= maxStuck && w.full == nil {
 		w.full = &Error{Op: "list", Path: w.cfg.Root, Err: tooManyStuck(maxStuck)}
 	}
 	return err

@@ -43,6 +43,8 @@ type calls struct {
 	mu    sync.Mutex
 	stuck map[*caller]givenUp
 	past  map[string]past // of those that have returned, by path
+	// looking are the callers of Looks, by path.
+	looking map[string]*caller
 }
 
 type givenUp struct {
@@ -103,17 +105,39 @@ func (l *calls) left() map[*caller]givenUp {
 func (l *calls) add(c *caller, g givenUp) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if c.over {
+		return
+	}
 	if l.stuck == nil {
-		l.stuck, l.past = map[*caller]givenUp{}, map[string]past{}
+		l.stuck = map[*caller]givenUp{}
 	}
 	l.stuck[c] = g
+}
+
+// hung is how many have had their time.
+func (l *calls) hung() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, g := range l.stuck {
+		if g.after > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // remove takes note that a caller has ended.
 func (l *calls) remove(c *caller) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	c.over = true
+	if l.looking[c.path] == c {
+		delete(l.looking, c.path)
+	}
 	if g, ok := l.stuck[c]; ok && g.after > 0 {
+		if l.past == nil {
+			l.past = map[string]past{}
+		}
 		now := time.Now()
 		l.past[g.Path] = past{now.Sub(g.Since), now}
 	}
@@ -127,6 +151,9 @@ type caller struct {
 	jobs  chan func(*caller)
 	done  chan struct{} // a job is
 	ended chan struct{}
+	// path is the one of a Look, and over says that nothing is called any more. Both belong to calls.
+	path string
+	over bool
 	// buffer is for listings.
 	buffer []byte
 
@@ -253,8 +280,8 @@ func (c *caller) giveUp(l *calls, timeout time.Duration, troubled bool) (given g
 	return given, true, 0
 }
 
-// quit gives the caller up whatever it does; apart: it is none of a scan's. Between two calls it takes no time to end, and is waited for, unless it has a file to close and that
-// does not return.
+// quit gives the caller up whatever it does; apart: it is none of a scan's. Between two calls it takes no time to end, and is waited for, unless it has
+// a file to close and that does not return.
 func (c *caller) quit(l *calls, apart bool) {
 	c.mu.Lock()
 	calling := c.calling
@@ -264,7 +291,9 @@ func (c *caller) quit(l *calls, apart bool) {
 	}
 	l.add(c, givenUp{Call: c.call, apart: apart})
 	c.mu.Unlock()
-	close(c.jobs)
+	if c.jobs != nil {
+		close(c.jobs)
+	}
 	if calling {
 		return
 	}

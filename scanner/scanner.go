@@ -23,6 +23,7 @@ type Scanner struct {
 	rootSeen bool
 	memory   memory
 
+	looks    chan struct{} // holds a token for each Look that makes calls
 	calls    calls
 	verdicts verdicts
 }
@@ -32,7 +33,7 @@ func New(c Config) (*Scanner, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	s := &Scanner{cfg: c.withDefaults(), root: rootPath(c, runtime.GOOS), goos: runtime.GOOS, settleTime: key.settleTime, statfs: statfsOf, turn: make(chan struct{}, 1)}
+	s := &Scanner{cfg: c.withDefaults(), root: rootPath(c, runtime.GOOS), goos: runtime.GOOS, settleTime: key.settleTime, statfs: statfsOf, turn: make(chan struct{}, 1), looks: make(chan struct{}, maxLooks)}
 	s.turn <- struct{}{}
 	return s, nil
 }
