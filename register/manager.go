@@ -59,7 +59,7 @@ func NewManager(cfg Config) (*Manager, error) {
 		conns:    map[state.EffectID]*connection{},
 		readers:  map[*subscription]struct{}{},
 	}
-	coreCfg := state.Config{DeregisterOnStop: cfg.DeregisterOnStop, Seed: cfg.Seed}
+	coreCfg := state.Config{DeregisterOnStop: cfg.DeregisterOnStop, Observe: cfg.Observe, LivenessGrace: cfg.LivenessGrace, Seed: cfg.Seed}
 	if coreCfg.Seed == 0 {
 		coreCfg.Seed = rand.Uint64()
 	}
@@ -166,26 +166,35 @@ func (m *Manager) begin() error {
 // end closes what is left open and lets the readers of Events go.
 func (m *Manager) end() {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.running, m.ended = false, true
-	for id, conn := range m.conns {
-		_ = conn.Close()
-		delete(m.conns, id)
-	}
+	conns := m.conns
+	m.conns = nil
 	for s := range m.readers {
 		s.finish()
 	}
+	m.mu.Unlock()
+	for _, conn := range conns {
+		_ = conn.Close() // not under the mutex: gRPC waits for its reader, which may be waiting to tell of an end
+	}
 }
 
-// keep stores a connection under the number of the effect that opened it. If Run has ended it is closed instead.
-func (m *Manager) keep(id state.EffectID, conn *connection) {
+// bring hands over the result of an Ask with the connection it opened, which is stored under the effect's number. Should the connection end by itself, that
+// is told once, and not before the result (L1). If Run has ended it is closed.
+func (m *Manager) bring(result done, conn *connection) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.ended {
-		_ = conn.Close()
-		return
+	id := result.id
+	kept := m.postLocked(result)
+	if kept {
+		m.conns[id] = conn
+		over, goAway := conn.raw.watch(func(goAway bool) { m.post(state.Disconnected{Conn: id, GoAway: goAway}) })
+		if over {
+			m.postLocked(state.Disconnected{Conn: id, GoAway: goAway})
+		}
 	}
-	m.conns[id] = conn
+	m.mu.Unlock()
+	if !kept {
+		_ = conn.Close()
+	}
 }
 
 func (m *Manager) conn(id state.EffectID) *connection {

@@ -104,23 +104,6 @@ func TestRealAtSign(t *testing.T) {
 	n.awaitRegistered("@x/a.sock")
 }
 
-// A path that no address can hold is rejected, and the reason shown.
-func TestRealPathTooLong(t *testing.T) {
-	n := newRealNode(t)
-	deep := n.dir
-	for len(deep) < 107 {
-		deep = filepath.Join(deep, strings.Repeat("d", 20))
-		n.must(os.Mkdir(deep, 0o755))
-	}
-	t.Chdir(deep)
-	n.serve("a.sock", "a")
-	path := filepath.Join(deep, "a.sock")
-	s := n.await(path, "rejected", func(s state.SocketView) bool { return s.Phase == state.Rejected })
-	if !strings.HasPrefix(s.LastError, "dial: path too long for a socket address (") {
-		t.Errorf("View shows %q", s.LastError)
-	}
-}
-
 // R14: no proxy has a say.
 func TestRealProxy(t *testing.T) {
 	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "ALL_PROXY"} {

@@ -90,6 +90,10 @@ func (l *loop) take(mail any) {
 		if mail.Path == "" {
 			l.scanAll()
 		}
+	case state.Disconnected:
+		if l.conn(mail.Conn) != nil { // not closed meanwhile
+			l.step(mail)
+		}
 	case state.Input:
 		l.step(mail)
 	}
@@ -150,7 +154,7 @@ func (l *loop) takeScan(s scanned) {
 	if r.again {
 		r.again, r.next = false, s.ended
 	}
-	l.step(state.Scanned{Root: r.path, Snapshot: s.snapshot, Err: s.err, Ended: s.ended})
+	l.step(state.Scanned{Root: r.path, Snapshot: s.snapshot, Err: s.err, Started: s.started, Ended: s.ended})
 }
 
 func (l *loop) scanAll() {
