@@ -38,9 +38,12 @@ type watched struct {
 	path    string
 	pace    scanner.Pace
 	last    *scanner.Snapshot
+	ended   time.Time // the last scan
+	took    time.Duration
 	next    time.Time
 	busy    bool
-	again   bool // somebody asked while a scan was running
+	again   bool // somebody asked for a scan at once while one was running
+	soon    bool // likewise, for one at the eager pace
 }
 
 // NewManager checks cfg and returns a Manager that has done nothing yet. It touches no filesystem.
