@@ -91,13 +91,16 @@ func (m *Manager) AddHandler(pluginType string, h Handler) error {
 	case h == nil:
 		return fmt.Errorf("register: AddHandler: the handler for %q is nil", pluginType)
 	}
+	added := state.HandlerAdded{Type: pluginType}
+	if e, ok := h.(interface{ Exclusive() bool }); ok {
+		added.Exclusive = e.Exclusive()
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.handlers[pluginType] != nil {
 		return fmt.Errorf("register: AddHandler: there is a handler for %q already", pluginType)
 	}
 	m.handlers[pluginType] = h
-	added := state.HandlerAdded{Type: pluginType}
 	if !m.running && !m.ended {
 		m.core.Step(time.Now(), added) // nothing was scanned yet, so there is nothing to do
 		return nil
