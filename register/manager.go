@@ -38,9 +38,12 @@ type watched struct {
 	path    string
 	pace    scanner.Pace
 	last    *scanner.Snapshot
+	ended   time.Time // the last scan
+	took    time.Duration
 	next    time.Time
 	busy    bool
-	again   bool // somebody asked while a scan was running
+	again   bool // somebody asked for a scan at once while one was running
+	soon    bool // likewise, for one at the eager pace
 }
 
 // NewManager checks cfg and returns a Manager that has done nothing yet. It touches no filesystem.
@@ -88,13 +91,16 @@ func (m *Manager) AddHandler(pluginType string, h Handler) error {
 	case h == nil:
 		return fmt.Errorf("register: AddHandler: the handler for %q is nil", pluginType)
 	}
+	added := state.HandlerAdded{Type: pluginType}
+	if e, ok := h.(interface{ Exclusive() bool }); ok {
+		added.Exclusive = e.Exclusive()
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.handlers[pluginType] != nil {
 		return fmt.Errorf("register: AddHandler: there is a handler for %q already", pluginType)
 	}
 	m.handlers[pluginType] = h
-	added := state.HandlerAdded{Type: pluginType}
 	if !m.running && !m.ended {
 		m.core.Step(time.Now(), added) // nothing was scanned yet, so there is nothing to do
 		return nil
