@@ -57,7 +57,7 @@ func NewManager(cfg Config) (*Manager, error) {
 	m := &Manager{
 		cfg:      cfg,
 		log:      cfg.Logger.Named("manager"),
-		client:   client{cfg},
+		client:   client{cfg, &files{}},
 		metrics:  newMetrics(),
 		synced:   make(chan struct{}),
 		poke:     make(chan struct{}, 1),
@@ -170,6 +170,7 @@ func (m *Manager) begin() error {
 		return errors.New("register: Run was called twice: make another Manager")
 	}
 	m.running, m.began = true, time.Now()
+	m.client.files.limit(fileLimit(), len(m.roots))
 	return nil
 }
 
