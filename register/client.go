@@ -25,21 +25,29 @@ import (
 const bufferSize = 1 << 10
 
 // client speaks the registration protocol. It has no state: connections are the Manager's.
-type client struct{ cfg Config }
+type client struct {
+	cfg   Config
+	files *files
+}
 
 // open dials a socket and puts gRPC on the connection (R17).
 func (c client) open(ctx context.Context, e scanner.Entry) (*connection, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, c.cfg.DialTimeout)
 	defer cancel()
+	if err := c.files.take(2); err != nil { // the connection's, and while it is dialled the socket's (R15)
+		return nil, fmt.Errorf("dial: %w", err)
+	}
 	dialled, err := c.cfg.Dial(dialCtx, e)
+	c.files.give(1)
 	if err != nil {
+		c.files.give(1)
 		err = bare(err)
 		if ctx.Err() == nil && (dialCtx.Err() != nil || errors.Is(err, context.DeadlineExceeded)) {
 			err = fmt.Errorf("no connection within %v: %w", c.cfg.DialTimeout, err)
 		}
 		return nil, fmt.Errorf("dial: %w", err)
 	}
-	raw := &plain{Conn: dialled}
+	raw := &plain{Conn: dialled, release: func() { c.files.give(1) }}
 	var peer *state.Peer
 	if p, ok := c.cfg.Peer(dialled); ok {
 		peer = &p

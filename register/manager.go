@@ -15,12 +15,13 @@ import (
 // Manager keeps the set of registered plugins equal to what is in its directories: scanners, core and worker pool in one. Make one with NewManager.
 // All methods are safe for concurrent use.
 type Manager struct {
-	cfg    Config
-	log    hclog.Logger
-	client client
-	roots  []*watched
-	synced chan struct{}
-	poke   chan struct{} // there is mail
+	cfg     Config
+	log     hclog.Logger
+	client  client
+	metrics *metrics
+	roots   []*watched
+	synced  chan struct{}
+	poke    chan struct{} // there is mail
 
 	mu       sync.Mutex // guards what follows; nothing is waited for under it
 	core     *state.Core
@@ -28,6 +29,7 @@ type Manager struct {
 	mail     []any // inputs and requests for Run, in order
 	conns    map[state.EffectID]*connection
 	readers  map[*subscription]struct{}
+	began    time.Time // when Run did; zero: it has not
 	running  bool
 	ended    bool
 }
@@ -55,7 +57,8 @@ func NewManager(cfg Config) (*Manager, error) {
 	m := &Manager{
 		cfg:      cfg,
 		log:      cfg.Logger.Named("manager"),
-		client:   client{cfg},
+		client:   client{cfg, &files{}},
+		metrics:  newMetrics(),
 		synced:   make(chan struct{}),
 		poke:     make(chan struct{}, 1),
 		handlers: map[string]Handler{},
@@ -101,6 +104,7 @@ func (m *Manager) AddHandler(pluginType string, h Handler) error {
 		return fmt.Errorf("register: AddHandler: there is a handler for %q already", pluginType)
 	}
 	m.handlers[pluginType] = h
+	m.metrics.known(pluginType)
 	if !m.running && !m.ended {
 		m.core.Step(time.Now(), added) // nothing was scanned yet, so there is nothing to do
 		return nil
@@ -165,7 +169,8 @@ func (m *Manager) begin() error {
 	if m.running || m.ended {
 		return errors.New("register: Run was called twice: make another Manager")
 	}
-	m.running = true
+	m.running, m.began = true, time.Now()
+	m.client.files.limit(fileLimit(), len(m.roots))
 	return nil
 }
 

@@ -19,6 +19,7 @@ type work struct {
 func (l *loop) carryOut(e state.Effect) {
 	switch e := e.(type) {
 	case state.Ask:
+		l.metrics.asked(e)
 		l.ask(e.Op, e.Entry)
 	case state.Look:
 		l.look(e.Op)
@@ -43,6 +44,7 @@ func (l *loop) carryOut(e state.Effect) {
 	case state.Close:
 		l.drop(e.Conn)
 	case state.Emit:
+		l.metrics.happened(e.Event, l.typeLabel(e.Event))
 		l.print(e)
 	case state.Synced:
 		close(l.synced)

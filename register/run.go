@@ -151,6 +151,7 @@ func (l *loop) takeScan(s scanned) {
 	if l.stopping {
 		return
 	}
+	l.metrics.scanned(s)
 	changed := s.snapshot != r.last && len(scanner.Diff(r.last, s.snapshot)) > 0
 	r.last, r.ended, r.took = s.snapshot, s.ended, s.ended.Sub(s.started)
 	r.next = r.pace.Next(r.ended, r.took, changed)
