@@ -116,7 +116,7 @@ func TestVersionsAreACopy(t *testing.T) {
 
 // S1, S2: a Deregister that could not begin before StopTimeout is listed like one that did not end.
 func TestDeregisterNotBegun(t *testing.T) {
-	bubble(t, Config{DeregisterOnStop: true, StopTimeout: time.Second}, func(w *world) {
+	bubble(t, Config{DeregisterOnStop: true, StopTimeout: 200 * time.Millisecond}, func(w *world) { // before calls are parked
 		for i := range 20 {
 			w.bind(fmt.Sprintf("%02d.sock", i), simfs.Plugin{})
 		}

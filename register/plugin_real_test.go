@@ -44,8 +44,9 @@ func TestRealLife(t *testing.T) {
 	n.must(os.Remove(path))
 	n.awaitGone(path)
 	n.calls("Deregister a")
-	if got := n.dialled("a.sock"); got != 3 {
-		t.Errorf("%d dials, want 3", got)
+	// The end of the second one's connection may be seen before its socket is gone, and is worth a dial (L1).
+	if got := n.dialled("a.sock"); got < 3 || got > 4 {
+		t.Errorf("%d dials, want 3 or 4", got)
 	}
 }
 
