@@ -70,6 +70,9 @@ func NewManager(cfg Config) (*Manager, error) {
 		coreCfg.Seed = rand.Uint64()
 	}
 	for _, r := range cfg.Roots {
+		if r.Logger == nil {
+			r.Logger = cfg.Logger.Named("scanner")
+		}
 		s, err := scanner.New(r)
 		if err != nil {
 			return nil, err
