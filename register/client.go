@@ -21,8 +21,8 @@ import (
 	"github.com/plugpoll/plugpoll/state"
 )
 
-// bufferSize is that of a connection's buffers, in bytes.
-const bufferSize = 1 << 10
+// writeBuffer holds any message of ours but a long refusal, in bytes.
+const writeBuffer = 1 << 10
 
 // client speaks the registration protocol. It has no state: connections are the Manager's.
 type client struct {
@@ -66,9 +66,11 @@ func (c client) open(ctx context.Context, e scanner.Entry) (*connection, error) 
 		// What a plugin says is bounded where it comes in (R16).
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
 		grpc.WithMaxHeaderListSize(maxHeaders),
-		// Each connection is kept and has little to say; gRPC's default is 32 KiB for each direction.
-		grpc.WithReadBufferSize(bufferSize),
-		grpc.WithWriteBufferSize(bufferSize),
+		// Each connection is kept and has little to say; gRPC's default is 32 KiB for each direction. What is read goes past a buffer, and the one for
+		// writing is there only while something is written.
+		grpc.WithReadBufferSize(0),
+		grpc.WithWriteBufferSize(writeBuffer),
+		grpc.WithSharedWriteBuffer(true),
 		grpc.WithIdleTimeout(0), // the default would close an idle connection after 30 minutes
 	)
 	if err != nil {
