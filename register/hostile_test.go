@@ -296,9 +296,12 @@ func TestHandlerPanics(t *testing.T) {
 		face func(context.Context, state.Registration) error
 		want string
 	}{
-		"panic":         {func(context.Context, state.Registration) error { panic("oh\nno") }, "panic: oh"},
-		"error":         {func(context.Context, state.Registration) error { panic(errors.New("oh")) }, "panic: oh"},
-		"nil map":       {func(context.Context, state.Registration) error { var m map[int]int; m[0] = 1; return nil }, "panic: assignment to entry in nil map"},
+		"panic": {func(context.Context, state.Registration) error { panic("oh\nno") }, "panic: oh"},
+		"error": {func(context.Context, state.Registration) error { panic(errors.New("oh")) }, "panic: oh"},
+		"nil slice": {func(context.Context, state.Registration) error {
+			var s []int
+			return errors.New(string(rune(s[len(s)])))
+		}, "panic: runtime error: index out of range [0] with length 0"},
 		"panic(nil)":    {func(context.Context, state.Registration) error { panic(nil) }, "panic: panic called with nil argument"},
 		"long":          {func(context.Context, state.Registration) error { panic(strings.Repeat("x", 100_000)) }, "panic: " + strings.Repeat("x", 100)},
 		"worse":         {func(context.Context, state.Registration) error { panic(&badError{}) }, "panic: %!v(PANIC=Error method: no"},
