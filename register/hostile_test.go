@@ -416,3 +416,36 @@ func TestReportAnything(t *testing.T) {
 		report(state.Report{Message: "later", Detail: loud{new(int)}})
 	})
 }
+
+// R9: reports in a loop fill no memory. The last one counts.
+func TestReportFlood(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		w.bind("a.sock", simfs.Plugin{})
+		reports := map[string]func(state.Report){}
+		w.h.on("Register", func(_ context.Context, r state.Registration) error {
+			w.h.mu.Lock()
+			defer w.h.mu.Unlock()
+			reports[r.Name] = w.h.last
+			return nil
+		})
+		w.run()
+		w.m.mu.Lock() // nothing is taken meanwhile
+		for i := range 1000 {
+			w.m.postLocked(state.Reported{ID: 1, Report: state.Report{Message: fmt.Sprint(i)}})
+			w.m.postLocked(state.Reported{ID: 2, Report: state.Report{Message: fmt.Sprint(i)}})
+		}
+		waiting := len(w.m.mail)
+		w.m.mu.Unlock()
+		if waiting != 2 {
+			t.Errorf("%d reports wait", waiting)
+		}
+		w.pass(0)
+		for i := range 1000 {
+			reports["a"](state.Report{Message: fmt.Sprint(i)})
+		}
+		w.pass(0)
+		if r := w.socket("a.sock").Report; r == nil || r.Message != "999" {
+			t.Errorf("the report is %+v", r)
+		}
+	})
+}
