@@ -4,6 +4,7 @@ import (
 	"context"
 	"io/fs"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -296,5 +297,46 @@ func TestObserveOnly(t *testing.T) {
 		w.pass(time.Second)
 		w.phase("a.sock", "")
 		w.calls()
+	})
+}
+
+// L2: a negative grace is none.
+func TestCrashWithoutGrace(t *testing.T) {
+	bubble(t, Config{LivenessGrace: -1}, func(w *world) {
+		p := w.bind("a.sock", simfs.Plugin{})
+		w.run()
+		p.Crash()
+		w.pass(time.Hour)
+		w.phase("a.sock", state.Unreachable)
+		w.calls("Validate a", "Register a")
+		w.takers = nil // it is held, and not shown as registered
+	})
+}
+
+// R9: a handler that never returns keeps its own plugin waiting and no other, and is not left behind at the end if it obeys its context then.
+func TestHandlerNeverReturns(t *testing.T) {
+	bubble(t, Config{HandlerTimeout: time.Hour}, func(w *world) {
+		w.h.on("Validate", func(ctx context.Context, r state.Registration) error {
+			if strings.HasPrefix(r.Name, "bad") {
+				<-ctx.Done()
+			}
+			return nil
+		})
+		var bad []string
+		for i := range 40 {
+			bad = append(bad, "bad"+string(rune('A'+i)))
+			w.bind(bad[i]+".sock", simfs.Plugin{})
+		}
+		w.run()
+		w.pass(time.Second)
+		w.bind("good.sock", simfs.Plugin{})
+		w.pass(scanner.DefaultInterval + 20*time.Millisecond)
+		w.phase("good.sock", state.Registered)
+		for _, name := range bad {
+			if s := w.socket(name + ".sock"); s.Phase != state.Registering || s.Call == nil || !s.Call.Parked {
+				t.Errorf("%s: %+v", name, s)
+			}
+		}
+		w.metric("handler_calls_parked 40\n", "handler_calls_parked")
 	})
 }
