@@ -70,7 +70,7 @@ func TestLookUnknown(t *testing.T) {
 	for _, errno := range []error{syscall.EIO, syscall.ESTALE, syscall.EACCES, syscall.ELOOP} {
 		w.sim.Inject(w.path("a"), simfs.OpLstat, simfs.Fault{Err: errno, Times: 1})
 		e, err := s.Look(t.Context(), w.path("a"))
-		if maybe := errno == syscall.EACCES; !errors.Is(err, errno) || errors.Is(err, fs.ErrNotExist) || e.Maybe != maybe || maybe && e.Path != w.path("a") {
+		if maybe := errors.Is(errno, syscall.EACCES); !errors.Is(err, errno) || errors.Is(err, fs.ErrNotExist) || e.Maybe != maybe || maybe && e.Path != w.path("a") {
 			t.Errorf("%v: %+v, %v", errno, e, err)
 		}
 	}
