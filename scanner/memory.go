@@ -113,16 +113,15 @@ func (w *scan) checkOne(c *caller, i int, root *directory) int {
 	if w.barred(d.path) != nil {
 		return w.lose(i)
 	}
-	info, real, err := c.lstat(d.path)
-	if err != nil || !real || !info.IsDir() {
+	k, mode, ok := c.key(d.path)
+	if !ok {
 		d.found = toFind
 		w.doubtParent(d)
 		return i + 1
 	}
-	k := keyOf(info)
 	if k != d.settling.key {
 		d.settling.seen(k, time.Now())
-		w.heed(d.path, info.Mode())
+		w.heed(d.path, mode)
 	}
 	d.found = w.judge(c, d, k)
 	return i + 1

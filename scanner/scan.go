@@ -196,9 +196,9 @@ func (w *scan) stat(c *caller, d *directory) {
 	}
 	// What fails here fails again when it is read; without a key it does not settle.
 	d.settling = settling{}
-	if info, real, err := c.lstat(d.path); err == nil && real && info.IsDir() {
-		d.settling.seen(keyOf(info), time.Now())
-		w.heed(d.path, info.Mode())
+	if k, mode, ok := c.key(d.path); ok {
+		d.settling.seen(k, time.Now())
+		w.heed(d.path, mode)
 	}
 }
 

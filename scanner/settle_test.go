@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
 	"testing"
@@ -418,5 +419,28 @@ func TestSkipOnOS(t *testing.T) {
 	w.must(w.bind("d/b"))
 	if got := paths(scanOK(t, s, last)); !slices.Equal(got, []string{w.path("d/a"), w.path("d/b")}) {
 		t.Errorf("found %q", got)
+	}
+}
+
+// What is asked of the system for a directory that is skipped is what package os says of it.
+func TestKeyOfOS(t *testing.T) {
+	w := osWorld(t)
+	w.must(w.fs.Mkdir(w.path("d"), 0o755))
+	w.must(os.Chmod(w.path("d"), 0o751|fs.ModeSticky|fs.ModeSetgid|fs.ModeSetuid))
+	w.must(w.bind("a"))
+	w.must(w.link("d", "link"))
+	for _, path := range []string{w.path("d"), w.root, "/", "."} {
+		info, err := os.Lstat(path)
+		if err != nil || !info.IsDir() {
+			continue
+		}
+		if k, mode, ok := osKey(path); !ok || k != keyOf(info) || mode != info.Mode() {
+			t.Errorf("%s: %+v %v %v, want %+v %v", path, k, mode, ok, keyOf(info), info.Mode())
+		}
+	}
+	for _, name := range []string{"a", "link", "none", "a/b"} {
+		if k, mode, ok := osKey(w.path(name)); ok || k != (key{}) || mode != 0 {
+			t.Errorf("%s: %+v %v", name, k, mode)
+		}
 	}
 }
