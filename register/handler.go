@@ -9,6 +9,9 @@ import (
 // Handler takes plugins of one type. Its methods may be called at the same time for different plugin names, never at the same time for one name or one
 // socket (R7). Each context carries the call's deadline, if there
 // is one (Config.HandlerTimeout). Those of Validate and Register end when Run's does; that of Deregister does too, unless Config.DeregisterOnStop is set.
+//
+// A Handler that also has a method Exclusive() bool, and returns true, is given one instance of a plugin name at a time, the one that was found last; the others stand
+// by and follow when it leaves (N2). Any other is given all of them (N1). AddHandler asks once.
 type Handler interface {
 	// Validate says whether the plugin is acceptable; it should have no effect. The plugin is told the error's text.
 	Validate(ctx context.Context, r state.Registration) error

@@ -15,12 +15,13 @@ import (
 // Manager keeps the set of registered plugins equal to what is in its directories: scanners, core and worker pool in one. Make one with NewManager.
 // All methods are safe for concurrent use.
 type Manager struct {
-	cfg    Config
-	log    hclog.Logger
-	client client
-	roots  []*watched
-	synced chan struct{}
-	poke   chan struct{} // there is mail
+	cfg     Config
+	log     hclog.Logger
+	client  client
+	metrics *metrics
+	roots   []*watched
+	synced  chan struct{}
+	poke    chan struct{} // there is mail
 
 	mu       sync.Mutex // guards what follows; nothing is waited for under it
 	core     *state.Core
@@ -28,6 +29,7 @@ type Manager struct {
 	mail     []any // inputs and requests for Run, in order
 	conns    map[state.EffectID]*connection
 	readers  map[*subscription]struct{}
+	began    time.Time // when Run did; zero: it has not
 	running  bool
 	ended    bool
 }
@@ -38,9 +40,12 @@ type watched struct {
 	path    string
 	pace    scanner.Pace
 	last    *scanner.Snapshot
+	ended   time.Time // the last scan
+	took    time.Duration
 	next    time.Time
 	busy    bool
-	again   bool // somebody asked while a scan was running
+	again   bool // somebody asked for a scan at once while one was running
+	soon    bool // likewise, for one at the eager pace
 }
 
 // NewManager checks cfg and returns a Manager that has done nothing yet. It touches no filesystem.
@@ -53,6 +58,7 @@ func NewManager(cfg Config) (*Manager, error) {
 		cfg:      cfg,
 		log:      cfg.Logger.Named("manager"),
 		client:   client{cfg},
+		metrics:  newMetrics(),
 		synced:   make(chan struct{}),
 		poke:     make(chan struct{}, 1),
 		handlers: map[string]Handler{},
@@ -88,13 +94,17 @@ func (m *Manager) AddHandler(pluginType string, h Handler) error {
 	case h == nil:
 		return fmt.Errorf("register: AddHandler: the handler for %q is nil", pluginType)
 	}
+	added := state.HandlerAdded{Type: pluginType}
+	if e, ok := h.(interface{ Exclusive() bool }); ok {
+		added.Exclusive = e.Exclusive()
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.handlers[pluginType] != nil {
 		return fmt.Errorf("register: AddHandler: there is a handler for %q already", pluginType)
 	}
 	m.handlers[pluginType] = h
-	added := state.HandlerAdded{Type: pluginType}
+	m.metrics.known(pluginType)
 	if !m.running && !m.ended {
 		m.core.Step(time.Now(), added) // nothing was scanned yet, so there is nothing to do
 		return nil
@@ -159,7 +169,7 @@ func (m *Manager) begin() error {
 	if m.running || m.ended {
 		return errors.New("register: Run was called twice: make another Manager")
 	}
-	m.running = true
+	m.running, m.began = true, time.Now()
 	return nil
 }
 

@@ -19,7 +19,12 @@ type work struct {
 func (l *loop) carryOut(e state.Effect) {
 	switch e := e.(type) {
 	case state.Ask:
+		l.metrics.asked(e)
 		l.ask(e.Op, e.Entry)
+	case state.Look:
+		l.look(e.Op)
+	case state.Rescan:
+		l.rescan(e.Root)
 	case state.Notify:
 		l.probe(e.Op, "NotifyRegistrationStatus", func(ctx context.Context) state.Input { return l.notify(ctx, e) })
 	case state.Validate:
@@ -31,12 +36,15 @@ func (l *loop) carryOut(e state.Effect) {
 	case state.Deregister:
 		l.call(e.Op, "Deregister", e.Registration, Handler.Deregister)
 	case state.Cancel:
-		if w := l.running[e.ID]; w != nil {
-			w.cancel()
+		for _, w := range []*work{l.running[e.ID], l.looks[e.ID]} {
+			if w != nil {
+				w.cancel()
+			}
 		}
 	case state.Close:
 		l.drop(e.Conn)
 	case state.Emit:
+		l.metrics.happened(e.Event, l.typeLabel(e.Event))
 		l.print(e)
 	case state.Synced:
 		close(l.synced)

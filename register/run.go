@@ -18,6 +18,7 @@ type loop struct {
 	ctx     context.Context // Run's own
 	timer   *time.Timer
 	running map[state.EffectID]*work
+	looks   map[state.EffectID]*work
 	scans   int
 
 	stopping         bool
@@ -46,7 +47,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	if err := m.begin(); err != nil {
 		return err
 	}
-	l := &loop{Manager: m, ctx: ctx, timer: time.NewTimer(0), running: map[state.EffectID]*work{}}
+	l := &loop{Manager: m, ctx: ctx, timer: time.NewTimer(0), running: map[state.EffectID]*work{}, looks: map[state.EffectID]*work{}}
 	defer m.end()
 	defer l.timer.Stop()
 	stop := ctx.Done()
@@ -81,6 +82,8 @@ func (l *loop) take(mail any) {
 	switch mail := mail.(type) {
 	case scanned:
 		l.takeScan(mail)
+	case looked:
+		l.takeLook(mail.result)
 	case done:
 		l.running[mail.id].cancel()
 		delete(l.running, mail.id)
@@ -148,12 +151,17 @@ func (l *loop) takeScan(s scanned) {
 	if l.stopping {
 		return
 	}
+	l.metrics.scanned(s)
 	changed := s.snapshot != r.last && len(scanner.Diff(r.last, s.snapshot)) > 0
-	r.last = s.snapshot
-	r.next = r.pace.Next(s.ended, s.ended.Sub(s.started), changed)
-	if r.again {
-		r.again, r.next = false, s.ended
+	r.last, r.ended, r.took = s.snapshot, s.ended, s.ended.Sub(s.started)
+	r.next = r.pace.Next(r.ended, r.took, changed)
+	if r.soon {
+		r.next = earlier(r.next, r.eager())
 	}
+	if r.again {
+		r.next = s.ended
+	}
+	r.again, r.soon = false, false
 	l.step(state.Scanned{Root: r.path, Snapshot: s.snapshot, Err: s.err, Started: s.started, Ended: s.ended})
 }
 
@@ -166,7 +174,7 @@ func (l *loop) scanAll() {
 // wakeAt is the earliest moment at which there is something to do without mail.
 func (l *loop) wakeAt() time.Time {
 	if l.stopping {
-		if l.scans > 0 && time.Now().Before(l.scansBy) {
+		if l.scans+len(l.looks) > 0 && time.Now().Before(l.scansBy) {
 			return l.scansBy
 		}
 		return l.callsBy
@@ -201,7 +209,7 @@ func (l *loop) finished(now time.Time) bool {
 	if !now.Before(l.callsBy) {
 		return true
 	}
-	return l.stopped && len(l.running) == 0 && (l.scans == 0 || !now.Before(l.scansBy))
+	return l.stopped && len(l.running) == 0 && (l.scans+len(l.looks) == 0 || !now.Before(l.scansBy))
 }
 
 // left lists what is left behind, and ends its contexts: a Deregister's is not Run's own.
@@ -219,6 +227,9 @@ func (l *loop) left() error {
 				stuck = append(stuck, "Deregister of "+scanner.Quote(s.Path)+", which has not begun")
 			}
 		}
+	}
+	for _, w := range l.looks {
+		w.cancel() // what does not end is among the calls below
 	}
 	for _, r := range l.roots {
 		calls := r.scanner.Stuck()

@@ -19,7 +19,7 @@ type shell struct {
 // shell makes one of the world's Manager, which must not run.
 func (w *world) shell() *shell {
 	ctx, cancel := context.WithCancel(w.Context())
-	return &shell{w, &loop{Manager: w.m, ctx: ctx, running: map[state.EffectID]*work{}}, cancel}
+	return &shell{w, &loop{Manager: w.m, ctx: ctx, running: map[state.EffectID]*work{}, looks: map[state.EffectID]*work{}}, cancel}
 }
 
 // do carries an effect out and returns the inputs that came of it, in order.
@@ -48,6 +48,10 @@ func (s *shell) inputs() []state.Input {
 			s.l.running[mail.id].cancel()
 			delete(s.l.running, mail.id)
 			inputs = append(inputs, mail.input)
+		case looked:
+			s.l.looks[mail.result.ID].cancel()
+			delete(s.l.looks, mail.result.ID)
+			inputs = append(inputs, mail.result)
 		case state.Input:
 			inputs = append(inputs, mail)
 		}

@@ -14,20 +14,22 @@ func osLinks(sys any) uint64 {
 	return 0
 }
 
-// magicOf returns the magic number of the filesystem f is on, if the system says it.
-func magicOf(f *os.File) (magic uint32, ok bool) {
+// statfsOf returns the question which filesystem f is on, nil if it cannot be asked. It is to be asked once, has a descriptor of its own, and so may take
+// longer than f is open. magic is the filesystem's number, if the system says it.
+func statfsOf(f *os.File) func() (magic uint32, told bool) {
 	conn, err := f.SyscallConn()
 	if err != nil {
-		return 0, false
+		return nil
 	}
-	var st unix.Statfs_t
-	failed := conn.Control(func(fd uintptr) { err = unix.Fstatfs(int(fd), &st) })
-	return uint32(st.Type), failed == nil && err == nil
-}
-
-// keepsKeys reports whether f is on a filesystem whose directory keys can be trusted. It is asked at each read and not remembered by device:
-// the number of a filesystem that was unmounted goes to the next one mounted.
-func keepsKeys(f *os.File) bool {
-	magic, ok := magicOf(f)
-	return ok && localFilesystem(magic)
+	fd := -1
+	failed := conn.Control(func(open uintptr) { fd, err = unix.FcntlInt(open, unix.F_DUPFD_CLOEXEC, 0) })
+	if failed != nil || err != nil {
+		return nil
+	}
+	return func() (magic uint32, told bool) {
+		defer func() { _ = unix.Close(fd) }()
+		var st unix.Statfs_t
+		err := unix.Fstatfs(fd, &st)
+		return uint32(st.Type), err == nil
+	}
 }

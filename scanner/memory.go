@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sort"
 	"time"
-
-	"github.com/spf13/afero"
 )
 
 // maxLinks is how many links in a directory are looked at to skip it. They are remembered, and so must be few (S4); a directory with more is
@@ -222,24 +220,6 @@ func (c *children) find(path string) int {
 		return c.next
 	}
 	return -1
-}
-
-// trusts reports whether the filesystem f is on keeps its keys, and f is the directory that had this one: something may have been mounted
-// over it in between.
-func (w *scan) trusts(f afero.File, k key) bool {
-	if declared, ok := w.cfg.FS.(interface{ Stable() bool }); ok {
-		return declared.Stable()
-	}
-	file := osFile(f)
-	if file == nil {
-		return false
-	}
-	info, err := file.Stat()
-	if err != nil {
-		return false
-	}
-	st := stampOf(info)
-	return st.Device == k.Device && st.Inode == k.Inode && keepsKeys(file)
 }
 
 // ignoredIn returns what is ignored in one directory.

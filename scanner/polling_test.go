@@ -42,6 +42,7 @@ func TestPollingWords(t *testing.T) {
 		{on(0xef53, keyAt(1, 0)), "ext4", 0, "the filesystem gives no change time"},
 		{on(0x6969, keyAt(0, 0)), "nfs", 0, cached},
 		{traits{goos: "linux", key: fine}, "unknown", 0, "the system does not tell which filesystem it is"},
+		{traits{goos: "linux", silent: true, key: fine}, "unknown", 0, "the question which filesystem it is has no answer yet"},
 		{traits{goos: "windows"}, "unknown", 0, "on Windows nobody has measured whether directory stamps move with every change"},
 		{traits{goos: "darwin", key: fine}, "unknown", 0, "on macOS nobody has measured whether directory stamps move with every change"},
 		{traits{goos: "freebsd", key: fine}, "unknown", 0, "on freebsd nobody has measured whether directory stamps move with every change"},
@@ -94,7 +95,7 @@ func pollingOf(t *testing.T, c Config) Polling {
 	}
 	defer func() { _ = f.Close() }()
 	k := keyOf(info)
-	if skips := (&scan{Scanner: s}).trusts(f, k) && k.tells(); skips != p.SkipsUnchanged || skips && p.Settle != k.settleTime() {
+	if skips := (&scan{Scanner: s}).trusts(&caller{}, f, s.root, k) && k.tells(); skips != p.SkipsUnchanged || skips && p.Settle != k.settleTime() {
 		t.Errorf("a scan may skip: %v, after %v; said is %+v", skips, k.settleTime(), p)
 	}
 	return p
