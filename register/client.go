@@ -21,25 +21,33 @@ import (
 	"github.com/plugpoll/plugpoll/state"
 )
 
-// bufferSize is that of a connection's buffers, in bytes.
-const bufferSize = 1 << 10
+// writeBuffer holds any message of ours but a long refusal, in bytes.
+const writeBuffer = 1 << 10
 
 // client speaks the registration protocol. It has no state: connections are the Manager's.
-type client struct{ cfg Config }
+type client struct {
+	cfg   Config
+	files *files
+}
 
 // open dials a socket and puts gRPC on the connection (R17).
 func (c client) open(ctx context.Context, e scanner.Entry) (*connection, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, c.cfg.DialTimeout)
 	defer cancel()
+	if err := c.files.take(2); err != nil { // the connection's, and while it is dialled the socket's (R15)
+		return nil, fmt.Errorf("dial: %w", err)
+	}
 	dialled, err := c.cfg.Dial(dialCtx, e)
+	c.files.give(1)
 	if err != nil {
+		c.files.give(1)
 		err = bare(err)
 		if ctx.Err() == nil && (dialCtx.Err() != nil || errors.Is(err, context.DeadlineExceeded)) {
 			err = fmt.Errorf("no connection within %v: %w", c.cfg.DialTimeout, err)
 		}
 		return nil, fmt.Errorf("dial: %w", err)
 	}
-	raw := &plain{Conn: dialled}
+	raw := &plain{Conn: dialled, release: func() { c.files.give(1) }}
 	var peer *state.Peer
 	if p, ok := c.cfg.Peer(dialled); ok {
 		peer = &p
@@ -58,9 +66,11 @@ func (c client) open(ctx context.Context, e scanner.Entry) (*connection, error) 
 		// What a plugin says is bounded where it comes in (R16).
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
 		grpc.WithMaxHeaderListSize(maxHeaders),
-		// Each connection is kept and has little to say; gRPC's default is 32 KiB for each direction.
-		grpc.WithReadBufferSize(bufferSize),
-		grpc.WithWriteBufferSize(bufferSize),
+		// Each connection is kept and has little to say; gRPC's default is 32 KiB for each direction. What is read goes past a buffer, and the one for
+		// writing is there only while something is written.
+		grpc.WithReadBufferSize(0),
+		grpc.WithWriteBufferSize(writeBuffer),
+		grpc.WithSharedWriteBuffer(true),
 		grpc.WithIdleTimeout(0), // the default would close an idle connection after 30 minutes
 	)
 	if err != nil {

@@ -53,7 +53,7 @@ type Config struct {
 	DeregisterOnStop bool
 	// Seed of the backoff's jitter. 0: a random one.
 	Seed uint64
-	// Logger gets a line for each change of state (O1). nil: silence.
+	// Logger gets a line for each change of state (O1), and what the scanner of a root without a Logger of its own says (X1). nil: silence.
 	Logger hclog.Logger
 }
 

@@ -80,9 +80,7 @@ func (p *plain) close() error {
 		return nil
 	}
 	err := p.Conn.Close()
-	if p.release != nil {
-		p.release()
-	}
+	p.release()
 	return err
 }
 

@@ -71,7 +71,7 @@ func seen(t testing.TB, path string) scanner.Entry {
 // reaches checks that a dial of e ends at l.
 func reaches(t testing.TB, e scanner.Entry, l net.Listener) {
 	t.Helper()
-	before := files(t)
+	before := openFiles(t)
 	conn, err := dialUnix(t.Context(), e)
 	if err != nil {
 		t.Errorf("%.40s… (%d bytes): %v", scanner.Quote(e.Path), len(e.Path), err)
@@ -86,13 +86,13 @@ func reaches(t testing.TB, e scanner.Entry, l net.Listener) {
 		t.Errorf("read %d, %v", n, err)
 	}
 	_, _ = there.Close(), conn.Close()
-	if after := files(t); after != before {
+	if after := openFiles(t); after != before {
 		t.Errorf("S3: %d descriptors were open before the dial and %d are after", before, after)
 	}
 }
 
-// files counts the process's open descriptors.
-func files(t testing.TB) int {
+// openFiles counts the process's open descriptors.
+func openFiles(t testing.TB) int {
 	t.Helper()
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

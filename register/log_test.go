@@ -88,7 +88,8 @@ func TestForgedLines(t *testing.T) {
 			bubble(t, cfg, func(w *world) {
 				w.must(w.node.Mkdir(at("d\n[ERROR] forged"), 0o755))
 				w.node.Inject(at("d\n[ERROR] forged"), simfs.OpOpen, simfs.Fault{Err: errors.New("disk\n[ERROR] forged")})
-				w.bind(forger, simfs.Plugin{Name: "n%s%d\n[ERROR] forged", Endpoint: "/e\n[ERROR] forged"})
+				w.bind(forger, simfs.Plugin{Name: "n%s%d", Endpoint: "/e%s%d"})
+				w.bind("a.sock", simfs.Plugin{Name: "n%s%d\n[ERROR] forged", Endpoint: "/e\n[ERROR] forged"})
 				w.bind("b.sock", simfs.Plugin{Type: "T\n[ERROR] forged"})
 				w.bind("c.sock", simfs.Plugin{GetInfo: simfs.Call{Code: codes.Internal}})
 				w.bind("e.sock", simfs.Plugin{Endpoint: "tcp:\n[ERROR] forged"})

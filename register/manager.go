@@ -57,7 +57,7 @@ func NewManager(cfg Config) (*Manager, error) {
 	m := &Manager{
 		cfg:      cfg,
 		log:      cfg.Logger.Named("manager"),
-		client:   client{cfg},
+		client:   client{cfg, &files{}},
 		metrics:  newMetrics(),
 		synced:   make(chan struct{}),
 		poke:     make(chan struct{}, 1),
@@ -70,6 +70,9 @@ func NewManager(cfg Config) (*Manager, error) {
 		coreCfg.Seed = rand.Uint64()
 	}
 	for _, r := range cfg.Roots {
+		if r.Logger == nil {
+			r.Logger = cfg.Logger.Named("scanner")
+		}
 		s, err := scanner.New(r)
 		if err != nil {
 			return nil, err
@@ -170,6 +173,7 @@ func (m *Manager) begin() error {
 		return errors.New("register: Run was called twice: make another Manager")
 	}
 	m.running, m.began = true, time.Now()
+	m.client.files.limit(fileLimit(), len(m.roots))
 	return nil
 }
 

@@ -109,7 +109,14 @@ registrations_total{result="failed",type="other"} 1
 registrations_total{result="registered",type="TestPlugin"} 1
 registrations_total{result="rejected",type="TestPlugin"} 0
 registrations_total{result="rejected",type="other"} 2
-`, "registrations_total")
+retries_total 1
+`, "registrations_total", "retries_total")
+		w.sleep(30 * time.Millisecond)
+		w.bind("e.sock", simfs.Plugin{})
+		w.pass(scanner.DefaultInterval)
+		w.metric("discovery_delay_seconds_sum 0.2\ndiscovery_delay_seconds_count 1\n", "discovery_delay_seconds_sum", "discovery_delay_seconds_count")
+		w.remove("e.sock")
+		w.pass(scanner.DefaultInterval)
 		w.metric(`handler_calls_parked 0
 sockets{phase="backoff"} 0
 sockets{phase="deregistering"} 0

@@ -2,6 +2,7 @@ package register
 
 import (
 	"context"
+	"slices"
 	"sort"
 	"time"
 
@@ -212,6 +213,9 @@ func (l *loop) finished(now time.Time) bool {
 	return l.stopped && len(l.running) == 0 && (l.scans+len(l.looks) == 0 || !now.Before(l.scansBy))
 }
 
+// holding are the phases in which something is registered.
+var holding = []state.Phase{state.Registered, state.Unreachable, state.Deregistering}
+
 // left lists what is left behind, and ends its contexts: a Deregister's is not Run's own.
 func (l *loop) left() error {
 	var stuck []string
@@ -223,7 +227,7 @@ func (l *loop) left() error {
 	}
 	if l.cfg.DeregisterOnStop {
 		for _, s := range l.View().Sockets {
-			if held := s.Phase == state.Registered || s.Phase == state.Deregistering; held && !paths[s.Path] {
+			if slices.Contains(holding, s.Phase) && !paths[s.Path] {
 				stuck = append(stuck, "Deregister of "+scanner.Quote(s.Path)+", which has not begun")
 			}
 		}

@@ -55,7 +55,8 @@ type Config struct {
 	CallTimeout time.Duration
 	// Each is called for every entry a scan reads, from the goroutine of Scan (D9); what is in a directory that is skipped is not read. nil: none.
 	Each func(path string, v Verdict)
-	// Logger gets a Trace line per scan. nil: silence.
+	// Logger gets a Trace line per scan, Info when the root was made, and Warn for each directory that anybody may write to, once, the first 20 of
+	// them: the root, those below that are read, and those above it at the first scan (X1). nil: silence.
 	Logger hclog.Logger
 }
 

@@ -73,6 +73,7 @@ func (w *scan) check(ctx context.Context, root *directory) (unchanged bool, root
 					return
 				}
 				root.settling.seen(keyOf(info), time.Now())
+				w.heed(w.root, info.Mode())
 				asked = true
 			}
 			for next < len(w.before) {
@@ -119,6 +120,7 @@ func (w *scan) checkOne(c *caller, i int, root *directory) int {
 	k := keyOf(info)
 	if k != d.settling.key {
 		d.settling.seen(k, time.Now())
+		w.heed(d.path, info.Mode())
 	}
 	d.found = w.judge(c, d, k)
 	return i + 1

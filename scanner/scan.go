@@ -56,6 +56,9 @@ type directory struct {
 func (w *scan) run(ctx context.Context) (unchanged bool, err error) {
 	root := directory{path: w.root, old: -1}
 	unchanged, rootErr, err := w.check(ctx, &root)
+	if err == nil {
+		err = w.lookAbove(ctx)
+	}
 	if unchanged || err != nil {
 		return unchanged, err
 	}
@@ -183,6 +186,7 @@ func (w *scan) stat(c *caller, d *directory) {
 	d.settling = settling{}
 	if info, real, err := c.lstat(d.path); err == nil && real && info.IsDir() {
 		d.settling.seen(keyOf(info), time.Now())
+		w.heed(d.path, info.Mode())
 	}
 }
 

@@ -22,6 +22,8 @@ type Scanner struct {
 	turn     chan struct{}
 	rootSeen bool
 	memory   memory
+	above    above
+	warned   map[string]bool // the paths that were warned about
 
 	looks    chan struct{} // holds a token for each Look that makes calls
 	calls    calls

@@ -1,0 +1,195 @@
+package register
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/plugpoll/plugpoll/conformance/simfs"
+	"github.com/plugpoll/plugpoll/scanner"
+	"github.com/plugpoll/plugpoll/state"
+)
+
+// L1, L2: a plugin that dies and leaves its socket is unreachable at once, and deregistered when the grace is over.
+func TestCrash(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		p := w.bind("a.sock", simfs.Plugin{UID: 1, PID: 2, Start: 3})
+		w.run()
+		w.told(p, yes)
+		w.pass(time.Hour)
+		p.Crash()
+		w.pass(0)
+		w.phase("a.sock", state.Unreachable)
+		w.pass(29 * time.Second)
+		w.phase("a.sock", state.Unreachable)
+		w.calls("Validate a", "Register a")
+		w.pass(2 * time.Second)
+		w.phase("a.sock", state.Backoff)
+		w.calls("Deregister a")
+		if lines := w.log.lines("[WARN]"); len(lines) != 1 || !strings.HasPrefix(lines[0], "manager: unreachable, it does not answer any more: path=/plugins/a.sock ") {
+			t.Errorf("warned %q", lines)
+		}
+	})
+}
+
+// L2: a negative grace is none.
+func TestCrashWithoutGrace(t *testing.T) {
+	bubble(t, Config{LivenessGrace: -1}, func(w *world) {
+		p := w.bind("a.sock", simfs.Plugin{})
+		w.run()
+		p.Crash()
+		w.pass(time.Hour)
+		w.phase("a.sock", state.Unreachable)
+		w.calls("Validate a", "Register a")
+		w.takers = nil // it is held, and not shown as registered
+	})
+}
+
+// L1, R6: a plugin that is killed and started again is replaced without waiting for a scan of the usual pace.
+func TestRestart(t *testing.T) {
+	bubble(t, slow, func(w *world) {
+		p := w.bind("a.sock", simfs.Plugin{PID: 2, Start: 3})
+		w.run()
+		w.pass(10 * time.Second)
+		p.Crash()
+		w.remove("a.sock")
+		next := w.bind("a.sock", simfs.Plugin{PID: 3, Start: 4})
+		w.pass(0)
+		w.phase("a.sock", state.Registered)
+		w.calls("Validate a", "Register a", "Deregister a", "Validate a", "Register a")
+		w.told(next, yes)
+	})
+}
+
+// L1: a plugin that goes and takes its socket along is deregistered without waiting for a scan of the usual pace.
+func TestLeaves(t *testing.T) {
+	bubble(t, slow, func(w *world) {
+		p := w.bind("a.sock", simfs.Plugin{PID: 2, Start: 3})
+		w.run()
+		w.pass(10 * time.Second)
+		w.remove("a.sock")
+		w.must(p.Stop(w.Context()))
+		w.pass(50 * time.Millisecond)
+		w.phase("a.sock", "")
+		w.calls("Validate a", "Register a", "Deregister a")
+		if lines := w.log.lines("[WARN]"); len(lines) != 0 {
+			t.Errorf("warned %q", lines)
+		}
+	})
+}
+
+// I4: a change of metadata changes nothing but what View shows.
+func TestChmod(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		p := w.bind("a.sock", simfs.Plugin{})
+		w.run()
+		w.pass(time.Second)
+		before := w.socket("a.sock").Identity
+		w.must(w.node.Chmod(at("a.sock"), 0o600))
+		w.pass(20 * time.Second)
+		w.phase("a.sock", state.Registered)
+		w.calls("Validate a", "Register a")
+		w.told(p, yes)
+		if r := p.Record(); r.Dials != 1 || before == w.socket("a.sock").Identity {
+			t.Errorf("the plugin saw %+v, the identity is %+v", r, w.socket("a.sock").Identity)
+		}
+	})
+}
+
+// L3, N3: an idle plugin sees no traffic, over one connection.
+func TestIdle(t *testing.T) {
+	bubble(t, slow, func(w *world) {
+		p := w.bind("a.sock", simfs.Plugin{})
+		w.run()
+		w.pass(24 * time.Hour)
+		if r := p.Record(); r.Dials != 1 || r.Conns != 1 || r.GetInfos != 1 || len(r.Notices) != 1 {
+			t.Errorf("in a day the plugin saw %+v", r)
+		}
+		w.phase("a.sock", state.Registered)
+	})
+}
+
+// R18: observing asks and validates, and does no more.
+func TestObserve(t *testing.T) {
+	bubble(t, Config{Observe: true}, func(w *world) {
+		p := w.bind("a.sock", simfs.Plugin{})
+		bad := w.bind("b.sock", simfs.Plugin{Type: "Unknown"})
+		w.run()
+		w.phase("a.sock", state.Observed)
+		w.phase("b.sock", state.Rejected)
+		w.pass(time.Minute)
+		p.Crash()
+		w.pass(time.Minute)
+		w.phase("a.sock", state.Unreachable)
+		w.remove("a.sock")
+		w.pass(time.Second)
+		w.phase("a.sock", "")
+		w.calls("Validate a")
+		w.told(p)
+		w.told(bad)
+	})
+}
+
+// R9: a handler that never returns keeps its own plugin waiting and no other, and is not left behind at the end if it obeys its context then.
+func TestHandlerNeverReturns(t *testing.T) {
+	bubble(t, Config{HandlerTimeout: time.Hour}, func(w *world) {
+		w.h.on("Validate", func(ctx context.Context, r state.Registration) error {
+			if strings.HasPrefix(r.Name, "bad") {
+				<-ctx.Done()
+			}
+			return nil
+		})
+		var bad []string
+		for i := range 40 {
+			bad = append(bad, "bad"+string(rune('A'+i)))
+			w.bind(bad[i]+".sock", simfs.Plugin{})
+		}
+		w.run()
+		w.pass(time.Second)
+		w.bind("good.sock", simfs.Plugin{})
+		w.pass(scanner.DefaultInterval + 20*time.Millisecond)
+		w.phase("good.sock", state.Registered)
+		for _, name := range bad {
+			if s := w.socket(name + ".sock"); s.Phase != state.Registering || s.Call == nil || !s.Call.Parked {
+				t.Errorf("%s: %+v", name, s)
+			}
+		}
+		w.metric("handler_calls_parked 40\n", "handler_calls_parked")
+	})
+}
+
+// exclusive is a taker of one instance of a name.
+type exclusive struct{ *taker }
+
+func (exclusive) Exclusive() bool { return true }
+
+// N2: of two sockets with one name an exclusive handler has the one found last; the other stands by, and follows when it leaves.
+func TestExclusiveName(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		h := exclusive{newTaker()}
+		w.must(w.m.AddHandler("One", h))
+		first := w.bind("a.sock", simfs.Plugin{Type: "One", Name: "n"})
+		w.run()
+		w.pass(time.Second)
+		second := w.bind("b.sock", simfs.Plugin{Type: "One", Name: "n"})
+		w.pass(time.Second)
+		w.phase("a.sock", state.Standby)
+		w.phase("b.sock", state.Registered)
+		if got := w.socket("a.sock").Holder; got != at("b.sock") {
+			t.Errorf("the holder is %q", got)
+		}
+		w.remove("b.sock")
+		w.pass(time.Second)
+		w.phase("a.sock", state.Registered)
+		if got, want := h.take(), []string{"Validate n", "Register n", "Deregister n", "Validate n", "Register n", "Deregister n", "Validate n", "Register n"}; !slices.Equal(got, want) {
+			t.Errorf("the calls were %q", got)
+		}
+		w.told(second, yes)
+		if r := first.Record(); r.Dials != 1 {
+			t.Errorf("the first one saw %+v", r)
+		}
+		w.takers = append(w.takers, h.taker)
+	})
+}
