@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // choice is the value of a flag that takes one word of a list.
@@ -83,20 +82,26 @@ func titled(cmd *cobra.Command, titles map[string]string) {
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
 		var b strings.Builder
 		fmt.Fprintf(&b, "Usage:\n  %s\n\nExamples:\n%s\n", cmd.UseLine(), cmd.Example)
-		group := pflag.NewFlagSet("", pflag.ContinueOnError)
-		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if title := titles[f.Name]; title != "" {
+		group := new(cobra.Command).Flags()
+		for _, flag := range visited(cmd.LocalFlags().VisitAll) {
+			if title := titles[flag.Name]; title != "" {
 				b.WriteString(group.FlagUsagesWrapped(helpWidth))
 				b.WriteString("\n" + title + ":\n")
-				group = pflag.NewFlagSet("", pflag.ContinueOnError)
+				group = new(cobra.Command).Flags()
 				group.SortFlags = false
 			}
-			group.AddFlag(f)
-		})
+			group.AddFlag(flag)
+		}
 		b.WriteString(group.FlagUsagesWrapped(helpWidth))
 		_, err := fmt.Fprint(cmd.OutOrStderr(), b.String())
 		return err
 	})
+}
+
+// visited is everything that visit shows.
+func visited[T any](visit func(func(T))) (all []T) {
+	visit(func(t T) { all = append(all, t) })
+	return all
 }
 
 // complete has the shell offer words for a flag.

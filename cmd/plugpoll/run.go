@@ -46,7 +46,7 @@ var runTitles = map[string]string{
 	"output":       "What to print",
 }
 
-const runExamples = `  plugpoll run --dir /var/lib/kubelet/plugins_registry --observe
+const runExamples = `  plugpoll run --observe --dir /var/lib/kubelet/plugins_registry
   plugpoll run --dir /run/a --dir /run/b -o json --log-level warn
   plugpoll run --dir /run/plugins --allowed-uid 0 --allowed-uid 1000`
 
