@@ -66,11 +66,10 @@ func (c client) open(ctx context.Context, e scanner.Entry) (*connection, error) 
 		// What a plugin says is bounded where it comes in (R16).
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
 		grpc.WithMaxHeaderListSize(maxHeaders),
-		// Each connection is kept and has little to say; gRPC's default is 32 KiB for each direction. What is read goes past a buffer, and the one for
-		// writing is there only while something is written.
+		// Each connection is kept and has little to say; gRPC's default is 32 KiB for each direction. What is read goes past a buffer, and gRPC has one for
+		// writing only while something is written.
 		grpc.WithReadBufferSize(0),
 		grpc.WithWriteBufferSize(writeBuffer),
-		grpc.WithSharedWriteBuffer(true),
 		grpc.WithIdleTimeout(0), // the default would close an idle connection after 30 minutes
 	)
 	if err != nil {

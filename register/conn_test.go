@@ -175,7 +175,7 @@ type shortConn struct {
 
 func (c *shortConn) Read(b []byte) (int, error) {
 	if c.left == 0 {
-		_ = c.Conn.Close()
+		_ = c.Close()
 		return 0, net.ErrClosed
 	}
 	n, err := c.Conn.Read(b[:min(len(b), c.left)])

@@ -1,6 +1,7 @@
 package register
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,7 +13,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sys/unix"
 
 	"github.com/plugpoll/plugpoll/scanner"
@@ -320,5 +323,42 @@ func TestDialOverlay(t *testing.T) {
 		if err := os.Chmod(e.Path, 0o600); err != nil { // copies it up
 			t.Fatal(err)
 		}
+	}
+}
+
+// R15: a socket that is replaced between the scan and the dial is looked at again, and the new one is registered without a word about the old one.
+func TestRealReplacedBeforeDial(t *testing.T) {
+	dir := socketDir(t)
+	path := filepath.Join(dir, "a.sock")
+	listenAt(t, path)
+	var second *realPlugin
+	h, log := newTaker(), &output{}
+	m, err := NewManager(Config{
+		Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: log, DisableTime: true}),
+		Roots:  []scanner.Config{{Root: dir, Interval: time.Hour}},
+		Dial: func(ctx context.Context, e scanner.Entry) (net.Conn, error) {
+			if second == nil {
+				second = serveOn(t, replace(t, path), "a")
+			}
+			return dialUnix(ctx, e)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.AddHandler(testType, h); err != nil {
+		t.Fatal(err)
+	}
+	n := &realNode{T: t, dir: dir, m: m, h: h}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	n.awaitRegistered(path)
+	cancel()
+	n.must(<-ended)
+	n.acknowledged(second)
+	n.calls("Validate a", "Register a")
+	if lines := log.lines("[WARN]"); len(lines) != 0 {
+		t.Errorf("warned %q", lines)
 	}
 }

@@ -17,7 +17,7 @@ type Handler interface {
 	Validate(ctx context.Context, r state.Registration) error
 	// Register takes the plugin over. After nil, and only then, Deregister is called, once and with the same Registration (R2, R5); not on stop, unless Config.DeregisterOnStop is set.
 	// After an error it is tried again with backoff, or later if the error is Permanent. report may be called, from any goroutine and any number of times,
-	// to show something of the plugin in View and Events, until Deregister returns; later calls are dropped.
+	// to show something of the plugin in View and Events, until Deregister returns; later calls are dropped, and of several in quick succession all but the last may be.
 	Register(ctx context.Context, r state.Registration, report func(state.Report)) error
 	// Deregister lets the plugin go: its socket is gone or belongs to another instance. An error is shown and not retried (R5).
 	Deregister(ctx context.Context, r state.Registration) error

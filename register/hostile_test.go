@@ -296,9 +296,12 @@ func TestHandlerPanics(t *testing.T) {
 		face func(context.Context, state.Registration) error
 		want string
 	}{
-		"panic":         {func(context.Context, state.Registration) error { panic("oh\nno") }, "panic: oh"},
-		"error":         {func(context.Context, state.Registration) error { panic(errors.New("oh")) }, "panic: oh"},
-		"nil map":       {func(context.Context, state.Registration) error { var m map[int]int; m[0] = 1; return nil }, "panic: assignment to entry in nil map"},
+		"panic": {func(context.Context, state.Registration) error { panic("oh\nno") }, "panic: oh"},
+		"error": {func(context.Context, state.Registration) error { panic(errors.New("oh")) }, "panic: oh"},
+		"nil slice": {func(context.Context, state.Registration) error {
+			var s []int
+			return errors.New(string(rune(s[len(s)])))
+		}, "panic: runtime error: index out of range [0] with length 0"},
 		"panic(nil)":    {func(context.Context, state.Registration) error { panic(nil) }, "panic: panic called with nil argument"},
 		"long":          {func(context.Context, state.Registration) error { panic(strings.Repeat("x", 100_000)) }, "panic: " + strings.Repeat("x", 100)},
 		"worse":         {func(context.Context, state.Registration) error { panic(&badError{}) }, "panic: %!v(PANIC=Error method: no"},
@@ -411,5 +414,38 @@ func TestReportAnything(t *testing.T) {
 		report(state.Report{Message: "late"})
 		w.must(w.stop())
 		report(state.Report{Message: "later", Detail: loud{new(int)}})
+	})
+}
+
+// R9: reports in a loop fill no memory. The last one counts.
+func TestReportFlood(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		w.bind("a.sock", simfs.Plugin{})
+		reports := map[string]func(state.Report){}
+		w.h.on("Register", func(_ context.Context, r state.Registration) error {
+			w.h.mu.Lock()
+			defer w.h.mu.Unlock()
+			reports[r.Name] = w.h.last
+			return nil
+		})
+		w.run()
+		w.m.mu.Lock() // nothing is taken meanwhile
+		for i := range 1000 {
+			w.m.postLocked(state.Reported{ID: 1, Report: state.Report{Message: fmt.Sprint(i)}})
+			w.m.postLocked(state.Reported{ID: 2, Report: state.Report{Message: fmt.Sprint(i)}})
+		}
+		waiting := len(w.m.mail)
+		w.m.mu.Unlock()
+		if waiting != 2 {
+			t.Errorf("%d reports wait", waiting)
+		}
+		w.pass(0)
+		for i := range 1000 {
+			reports["a"](state.Report{Message: fmt.Sprint(i)})
+		}
+		w.pass(0)
+		if r := w.socket("a.sock").Report; r == nil || r.Message != "999" {
+			t.Errorf("the report is %+v", r)
+		}
 	})
 }

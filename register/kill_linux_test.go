@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"sync"
 	"testing"
 	"time"
 
@@ -79,9 +80,12 @@ func TestRealIdleServer(t *testing.T) {
 	p.server = grpc.NewServer(grpc.WaitForHandlers(true), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: 100 * time.Millisecond}))
 	registerapi.RegisterRegistrationServer(p.server, p)
 	l := n.listen(path)
-	ended := make(chan error, 1)
-	go func() { ended <- p.server.Serve(l) }()
-	t.Cleanup(func() { p.server.Stop(); <-ended })
+	var served sync.WaitGroup
+	served.Go(func() { _ = p.server.Serve(l) })
+	t.Cleanup(func() {
+		p.server.Stop()
+		served.Wait()
+	})
 	for range 3 {
 		n.acknowledged(p)
 	}

@@ -26,7 +26,8 @@ type Manager struct {
 	mu       sync.Mutex // guards what follows; nothing is waited for under it
 	core     *state.Core
 	handlers map[string]Handler
-	mail     []any // inputs and requests for Run, in order
+	mail     []any                  // inputs and requests for Run, in order
+	reports  map[state.EffectID]int // where in mail a Register's report is
 	conns    map[state.EffectID]*connection
 	readers  map[*subscription]struct{}
 	began    time.Time // when Run did; zero: it has not
@@ -62,6 +63,7 @@ func NewManager(cfg Config) (*Manager, error) {
 		synced:   make(chan struct{}),
 		poke:     make(chan struct{}, 1),
 		handlers: map[string]Handler{},
+		reports:  map[state.EffectID]int{},
 		conns:    map[state.EffectID]*connection{},
 		readers:  map[*subscription]struct{}{},
 	}
@@ -149,6 +151,14 @@ func (m *Manager) postLocked(mail any) bool {
 	if m.ended {
 		return false
 	}
+	if r, ok := mail.(state.Reported); ok {
+		// The last report counts. A handler that reports in a loop must not fill the memory.
+		if at, ok := m.reports[r.ID]; ok {
+			m.mail[at] = mail
+			return true
+		}
+		m.reports[r.ID] = len(m.mail)
+	}
 	m.mail = append(m.mail, mail)
 	select {
 	case m.poke <- struct{}{}:
@@ -162,6 +172,7 @@ func (m *Manager) takeMail() []any {
 	defer m.mu.Unlock()
 	mail := m.mail
 	m.mail = nil
+	clear(m.reports)
 	return mail
 }
 
