@@ -24,7 +24,15 @@ import (
 // writeBuffer holds any message of ours but a long refusal, in bytes.
 const writeBuffer = 1 << 10
 
-// client speaks the registration protocol. It has no state: connections are the Manager's.
+// speaker speaks the registration protocol.
+type speaker interface {
+	// ask dials and asks (R1). A connection that comes with an error is good for telling the plugin what is wrong with its answer.
+	ask(ctx context.Context, e scanner.Entry) (state.Info, *connection, error)
+	// notify tells the plugin what became of it (R3, R4).
+	notify(ctx context.Context, conn *connection, n state.Notify) error
+}
+
+// client speaks it over gRPC. It has no state: connections are the Manager's.
 type client struct {
 	cfg   Config
 	files *files
@@ -78,7 +86,6 @@ func (c client) open(ctx context.Context, e scanner.Entry) (*connection, error) 
 	return &connection{conn, raw, peer}, nil
 }
 
-// ask dials and asks (R1). A connection that comes with an error is good for telling the plugin what is wrong with its answer.
 func (c client) ask(ctx context.Context, e scanner.Entry) (state.Info, *connection, error) {
 	conn, err := c.open(ctx, e)
 	if err != nil {
@@ -100,7 +107,6 @@ func (c client) ask(ctx context.Context, e scanner.Entry) (state.Info, *connecti
 	return info, conn, nil
 }
 
-// notify tells the plugin what became of it (R3, R4).
 func (c client) notify(ctx context.Context, conn *connection, n state.Notify) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.NotifyTimeout)
 	defer cancel()

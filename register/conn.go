@@ -16,15 +16,21 @@ import (
 
 // connection is gRPC's with what it was dialled as: gRPC learns of that when it comes to use it, and whoever closes before must leave nothing behind (S3).
 type connection struct {
-	*grpc.ClientConn
+	rpc
 	raw  *plain
 	peer *state.Peer // nil: unknown
+}
+
+// rpc is the part of a *grpc.ClientConn that is used.
+type rpc interface {
+	grpc.ClientConnInterface
+	Close() error
 }
 
 // Close takes the connection away from gRPC before it ends gRPC's part, which would wait up to 5 s for a peer that does not read (S1).
 func (c *connection) Close() error {
 	_ = c.raw.shut()
-	return c.ClientConn.Close()
+	return c.rpc.Close()
 }
 
 // plain makes the errors of a connection those of its calls: gRPC takes them into its texts, and net's have the path in them, unquoted (D10). It

@@ -17,7 +17,8 @@ import (
 type Manager struct {
 	cfg     Config
 	log     hclog.Logger
-	client  client
+	client  speaker
+	files   *files
 	metrics *metrics
 	roots   []*watched
 	synced  chan struct{}
@@ -58,7 +59,7 @@ func NewManager(cfg Config) (*Manager, error) {
 	m := &Manager{
 		cfg:      cfg,
 		log:      cfg.Logger.Named("manager"),
-		client:   client{cfg, &files{}},
+		files:    &files{},
 		metrics:  newMetrics(),
 		synced:   make(chan struct{}),
 		poke:     make(chan struct{}, 1),
@@ -67,6 +68,7 @@ func NewManager(cfg Config) (*Manager, error) {
 		conns:    map[state.EffectID]*connection{},
 		readers:  map[*subscription]struct{}{},
 	}
+	m.client = client{cfg, m.files}
 	coreCfg := state.Config{DeregisterOnStop: cfg.DeregisterOnStop, Observe: cfg.Observe, LivenessGrace: cfg.LivenessGrace, Seed: cfg.Seed}
 	if coreCfg.Seed == 0 {
 		coreCfg.Seed = rand.Uint64()
@@ -184,7 +186,7 @@ func (m *Manager) begin() error {
 		return errors.New("register: Run was called twice: make another Manager")
 	}
 	m.running, m.began = true, time.Now()
-	m.client.files.limit(fileLimit(), len(m.roots))
+	m.files.limit(fileLimit(), len(m.roots))
 	return nil
 }
 

@@ -26,14 +26,22 @@ var (
 
 const exclusiveType = "ExclusivePlugin"
 
+// server is a plugin, as far as TestRandom has to do with it.
+type server interface {
+	Crash()
+	Stop(context.Context) error
+	Change(simfs.Plugin)
+}
+
 // accident is a world to which things happen at random. Whatever they are, when they end the Manager has to find its way (S3, R5, R7, L1, U1 …).
 type accident struct {
 	*world
 	random  *rand.Rand
 	paths   []string
-	plugins map[string]*simfs.Server // who listens, by path
-	blind   bool                     // the filesystem cannot tell a socket from another one at its path: only the end of its plugin does (I3)
+	plugins map[string]server // who listens, by path
+	blind   bool              // the filesystem cannot tell a socket from another one at its path: only the end of its plugin does (I3)
 	pid     int
+	bind    func(path string, p simfs.Plugin) (server, error)
 	only    *taker // of exclusiveType
 	history []string
 }
@@ -75,12 +83,14 @@ func (a *accident) plugin() simfs.Plugin {
 
 func (a *accident) start(path string) {
 	p := a.plugin()
-	s, err := a.node.Bind(path, p)
+	s, err := a.bind(path, p)
 	if err != nil {
 		return // the name is taken, or its directory is gone
 	}
 	a.what("bind %s: %+v", path, p)
-	a.servers = append(a.servers, s)
+	if s, ok := s.(*simfs.Server); ok {
+		a.servers = append(a.servers, s)
+	}
 	a.plugins[path] = s
 }
 
@@ -256,15 +266,18 @@ func TestRandom(t *testing.T) {
 			if seed%4 == 3 {
 				sim = simfs.Config{Detail: simfs.NoDetail, Granularity: time.Second}
 			}
-			runAccident(t, seed, *randomOps/len(seeds), sim, Config{HandlerTimeout: 5 * time.Second})
+			runAccident(t, seed, *randomOps/len(seeds), sim, Config{HandlerTimeout: 5 * time.Second}, func(w *world) func(string, simfs.Plugin) (server, error) {
+				return func(path string, p simfs.Plugin) (server, error) { return w.node.Bind(path, p) }
+			})
 		})
 	}
 }
 
-func runAccident(t *testing.T, seed uint64, ops int, sim simfs.Config, cfg Config) {
+func runAccident(t *testing.T, seed uint64, ops int, sim simfs.Config, cfg Config, binder func(*world) func(string, simfs.Plugin) (server, error)) {
 	cfg.Logger = hclog.NewNullLogger()
 	bubbleOn(t, sim, cfg, func(w *world) {
-		a := &accident{world: w, random: rand.New(rand.NewPCG(seed, 0)), plugins: map[string]*simfs.Server{}, only: newTaker(), blind: sim.Detail == simfs.NoDetail}
+		a := &accident{world: w, random: rand.New(rand.NewPCG(seed, 0)), plugins: map[string]server{}, only: newTaker(), blind: sim.Detail == simfs.NoDetail}
+		a.bind = binder(w)
 		w.must(w.node.MkdirAll(at("sub"), 0o755))
 		for i := range 24 {
 			dir := root
