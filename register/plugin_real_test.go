@@ -44,7 +44,8 @@ func TestRealLife(t *testing.T) {
 	n.must(os.Remove(path))
 	n.awaitGone(path)
 	n.calls("Deregister a")
-	if got := n.dialled("a.sock"); got != 3 {
+	// Between the end of the second one and the removal of its socket it may be asked whether it is still there (L1).
+	if got := n.dialled("a.sock"); got < 3 || got > 6 {
 		t.Errorf("%d dials, want 3", got)
 	}
 }
