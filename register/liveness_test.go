@@ -2,10 +2,16 @@ package register
 
 import (
 	"context"
+	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"github.com/plugpoll/plugpoll/conformance/simfs"
 	"github.com/plugpoll/plugpoll/scanner"
@@ -192,4 +198,91 @@ func TestExclusiveName(t *testing.T) {
 		}
 		w.takers = append(w.takers, h.taker)
 	})
+}
+
+// polite is a plugin on a server of the test's own, which counts what it is asked and told.
+type polite struct {
+	registerapi.UnimplementedRegistrationServer
+	asked, told atomic.Int64
+}
+
+func (p *polite) GetInfo(context.Context, *registerapi.InfoRequest) (*registerapi.PluginInfo, error) {
+	p.asked.Add(1)
+	return &registerapi.PluginInfo{Type: testType, Name: "a"}, nil
+}
+
+func (p *polite) NotifyRegistrationStatus(context.Context, *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
+	p.told.Add(1)
+	return &registerapi.RegistrationStatusResponse{}, nil
+}
+
+// L1, L2: a server that closes every connection as soon as it is idle, by GOAWAY, is alive: it stays registered, and is dialled ever more seldom, down to once a minute.
+func TestGoAwayStorm(t *testing.T) {
+	var dial Dialer
+	var dials atomic.Int64
+	cfg := Config{Roots: slow.Roots, Dial: func(ctx context.Context, e scanner.Entry) (net.Conn, error) {
+		dials.Add(1)
+		return dial(ctx, e)
+	}}
+	bubble(t, cfg, func(w *world) {
+		p := &polite{}
+		inner, end := served(p, grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: 10 * time.Millisecond}))
+		defer end()
+		dial = inner
+		w.bind("a.sock", simfs.Plugin{})
+		w.run()
+		w.pass(time.Hour)
+		w.phase("a.sock", state.Registered)
+		w.calls("Validate a", "Register a")
+		if n := dials.Load(); n < 55 || n > 70 || p.asked.Load() != n || p.told.Load() != n {
+			t.Errorf("%d dials, asked %d times, told %d times", n, p.asked.Load(), p.told.Load())
+		}
+		if lines := w.log.lines("[WARN]"); len(lines) != 0 {
+			t.Errorf("warned %q", lines)
+		}
+		w.must(w.stop())
+	})
+}
+
+// mortal is a connection that its plugin drops after a while, without a word.
+type mortal struct {
+	net.Conn
+	peer state.Peer
+}
+
+func (m *mortal) Peer() (uid, pid int, start uint64) { return m.peer.UID, m.peer.PID, m.peer.Start }
+
+// L1: a process that drops its connections is the same instance as long as it is the same process; the handler sees nothing.
+func TestDroppedConnections(t *testing.T) {
+	for name, test := range map[string]struct {
+		peer  state.Peer
+		calls bool
+	}{
+		"process known": {peer: state.Peer{UID: 1, PID: 2, Start: 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var w *world
+			cfg := Config{Roots: slow.Roots, Dial: func(ctx context.Context, e scanner.Entry) (net.Conn, error) {
+				conn, err := w.dial(ctx, e)
+				if err != nil {
+					return nil, err
+				}
+				time.AfterFunc(10*time.Millisecond, func() { _ = conn.Close() })
+				return &mortal{conn, test.peer}, nil
+			}}
+			bubble(t, cfg, func(in *world) {
+				w = in
+				w.bind("a.sock", simfs.Plugin{})
+				w.run()
+				w.pass(time.Hour)
+				if n := len(w.dialled()); n < 55 || n > 70 {
+					t.Errorf("%d dials", n)
+				}
+				if calls := w.h.take(); (len(calls) > 2) != test.calls {
+					t.Errorf("the calls were %q", calls)
+				}
+				w.pass(time.Second)
+			})
+		})
+	}
 }
