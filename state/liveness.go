@@ -70,7 +70,7 @@ func (c *Core) dropLook(s *socket) {
 	}
 	delete(c.flights, s.look.id)
 	c.do(Cancel{s.look.id})
-	s.look = nil
+	s.look, s.lookedEnd = nil, c.now
 }
 
 // looked takes the end of a look. It never removes anything: only a scan confirms that something is gone (L1).
