@@ -196,7 +196,7 @@ func TestRandomMemory(t *testing.T) {
 	}
 	for _, seed := range seeds {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			runAccident(t, seed, 10**randomOps/len(seeds), simfs.Config{}, Config{HandlerTimeout: 5 * time.Second}, func(w *world) func(string, simfs.Plugin) (server, error) {
+			runAccident(t, seed, 10**randomOps/len(seeds), simfs.Config{Stable: true}, Config{HandlerTimeout: 5 * time.Second}, func(w *world) func(string, simfs.Plugin) (server, error) {
 				m := &spoken{node: w.node, plugins: map[uint64]*memoryPlugin{}}
 				w.m.client = m
 				return m.bind

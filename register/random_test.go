@@ -160,8 +160,8 @@ func (a *accident) happen() {
 	case n < 77:
 		a.what("retry all")
 		a.must(a.m.Retry(""))
-	case n < 95:
-		a.pass(time.Duration(a.random.IntN(300)) * time.Millisecond)
+	case n < 98:
+		a.pass(time.Duration(a.random.IntN(150)) * time.Millisecond)
 	default:
 		a.pass(time.Duration(a.random.IntN(8)) * time.Second)
 	}
