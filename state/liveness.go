@@ -180,7 +180,6 @@ func (c *Core) doubt(s *socket) {
 	if earliest := s.lastReset.Add(stampReset); h.checkAt.Before(earliest) {
 		h.checkAt = earliest
 	}
-	s.lastReset = h.checkAt
 }
 
 // another has the instance that answers be another one than the one that is registered.
