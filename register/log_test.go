@@ -17,10 +17,26 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/plugpoll/plugpoll/conformance/simfs"
+	"github.com/plugpoll/plugpoll/scanner"
 	"github.com/plugpoll/plugpoll/state"
 )
 
 var update = flag.Bool("update", false, "write what happens into testdata instead of comparing")
+
+// X1: what a root's scanner has to say is in the Manager's log, unless the root has one of its own.
+func TestScannersLog(t *testing.T) {
+	for own, want := range map[hclog.Logger]int{nil: 1, hclog.NewNullLogger(): 0} {
+		bubble(t, Config{Roots: []scanner.Config{{Root: root, Logger: own}}}, func(w *world) {
+			w.must(w.node.Chmod(root, 0o777))
+			w.run()
+			w.pass(time.Minute)
+			lines := w.log.lines("[WARN]")
+			if len(lines) != want || want > 0 && (!strings.Contains(lines[0], "scanner: anybody may write") || !strings.Contains(lines[0], "path="+root)) {
+				w.Errorf("the log has %q", lines)
+			}
+		})
+	}
+}
 
 // O1: one line when a socket starts failing, one for each changed cause, one an hour; never one for each try.
 func TestLinesFollowChanges(t *testing.T) {

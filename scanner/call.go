@@ -215,6 +215,22 @@ func (c *caller) lstat(path string) (info fs.FileInfo, real bool, err error) {
 	return info, real, err
 }
 
+// key looks at path, and returns its key and mode if it is a directory.
+func (c *caller) key(path string) (k key, mode fs.FileMode, ok bool) {
+	switch c.fs.(type) {
+	case *afero.OsFs, afero.OsFs:
+		c.enter("lstat", path)
+		k, mode, ok = osKey(path)
+		c.leave()
+		return k, mode, ok
+	}
+	info, real, err := c.lstat(path)
+	if err != nil || !real || !info.IsDir() {
+		return key{}, 0, false
+	}
+	return keyOf(info), info.Mode(), true
+}
+
 func (c *caller) stat(path string) (info fs.FileInfo, err error) {
 	c.enter("stat", path)
 	info, err = c.fs.Stat(path)

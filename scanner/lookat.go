@@ -25,16 +25,17 @@ func (e noCandidate) Error() string { return "no longer a candidate: " + string(
 func (e noCandidate) Is(target error) bool { return target == fs.ErrNotExist }
 
 // Look takes one look at one path that a scan has given, as Entry.Path, and makes of it what a scan makes of it (D2, D5). It may be called at any time, also
-// while a Scan or other Looks run; it neither waits for a Scan nor changes what one returns.
+// while a Scan or other Looks run. It does not wait for a Scan, nor a Scan for it, and what it sees changes nothing about what a Scan returns.
 //
 // An error for which errors.Is(err, fs.ErrNotExist) holds says that there is no candidate any more, and its text whether the path is gone or what is there
-// now. That need not be the last word: the root may be unmounted, or another directory in its place; only a scan confirms that something is gone (U2, U5). Any
-// other error means that it is unknown what is there; the Entry that comes with it is zero, but if a look was refused where that means "present, maybe" (D2): then
-// it has Maybe set, and an ID that tells no more than that. Errors are *Error, or ctx.Err().
+// now. That need not be the last word: the root may be unmounted, or another directory in its place; only a scan confirms that something is gone (U2,
+// U5). Any other error means that it is unknown what is there; the Entry that comes with it is zero, but if a look was refused where that means
+// "present, maybe" (D2): then it has Maybe set, and an ID that tells no more than that. Errors are *Error, or ctx.Err().
 //
-// It returns when ctx ends, or after Config.CallTimeout, or sooner if the path hung not long ago (U4). A call that has not returned then is left behind, see
-// Stuck; until it has, Look answers for that path at once with an error, and a Scan keeps away from it. So it does for each path while eight calls of
-// the root are stuck. Four Looks make their calls at a time, others wait for them.
+// It returns when ctx ends at the latest. Four Looks of a root make their calls at a time, others wait for their turn. A call may take as long as one of a scan
+// (U4): Config.CallTimeout, or less if the path hung not long ago. One that has not returned then is left behind, see Stuck. Until it has, Looks at that path
+// and below it are answered at once with an error, as they are where a Scan has left one behind, and a Scan keeps away from it too. The same holds
+// for any path while eight calls of the root are stuck.
 func (s *Scanner) Look(ctx context.Context, path string) (Entry, error) {
 	if err := s.mayBe(path); err != nil {
 		return Entry{}, &Error{Op: "lstat", Path: path, Err: err}
@@ -50,7 +51,7 @@ func (s *Scanner) Look(ctx context.Context, path string) (Entry, error) {
 	defer func() { <-s.looks }()
 	c := &caller{fs: s.cfg.FS, ended: make(chan struct{})}
 	for {
-		other, err := s.calls.admit(c, path, s.cfg.CallTimeout)
+		other, err := s.calls.admit(c, path, s.root, s.cfg.CallTimeout)
 		if err != nil {
 			return Entry{}, err
 		}
@@ -107,21 +108,22 @@ func (s *Scanner) waitFor(ctx context.Context, c *caller, first time.Duration) e
 	}
 }
 
-// admit says that c is about to make a call on path. other is who does that already, and is to be waited for; err why nothing may be called there.
-func (l *calls) admit(c *caller, path string, timeout time.Duration) (other *caller, err error) {
+// admit says that c is about to make a call on path. other is who does that already, or who has the last place, and is to be waited for; err is why nothing
+// may be called there.
+func (l *calls) admit(c *caller, path, root string, timeout time.Duration) (other *caller, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if other = l.looking[path]; other != nil && l.stuck[other].Path == "" {
 		return other, nil
 	}
 	for other, g := range l.stuck {
-		if g.Path != path {
-			continue
-		}
-		if g.after == 0 && (timeout < 0 || time.Since(g.Since) < timeout) {
+		same, given := g.Path == path, g.after > 0 || timeout > 0 && time.Since(g.Since) >= timeout
+		switch {
+		case same && !given:
 			return other, nil
+		case given && (same || len(g.Path) >= len(root) && inside(path, g.Path)):
+			return nil, &Error{Op: g.Op, Path: g.Path, Err: noAnswer(cmp.Or(g.after, timeout))}
 		}
-		return nil, &Error{Op: g.Op, Path: path, Err: noAnswer(cmp.Or(g.after, timeout))}
 	}
 	if len(l.stuck) >= maxStuck {
 		return nil, &Error{Op: "lstat", Path: path, Err: tooManyStuck(maxStuck)}
@@ -142,6 +144,11 @@ func (l *calls) admit(c *caller, path string, timeout time.Duration) (other *cal
 	l.looking[path] = c
 	c.path = path
 	return nil, nil
+}
+
+// inside reports whether path is one below dir.
+func inside(path, dir string) bool {
+	return len(path) > len(dir) && strings.HasPrefix(path, dir) && (os.IsPathSeparator(path[len(dir)]) || os.IsPathSeparator(dir[len(dir)-1]))
 }
 
 // mayBe says why no scan looks at path.

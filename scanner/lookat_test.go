@@ -70,7 +70,7 @@ func TestLookUnknown(t *testing.T) {
 	for _, errno := range []error{syscall.EIO, syscall.ESTALE, syscall.EACCES, syscall.ELOOP} {
 		w.sim.Inject(w.path("a"), simfs.OpLstat, simfs.Fault{Err: errno, Times: 1})
 		e, err := s.Look(t.Context(), w.path("a"))
-		if maybe := errno == syscall.EACCES; !errors.Is(err, errno) || errors.Is(err, fs.ErrNotExist) || e.Maybe != maybe || maybe && e.Path != w.path("a") {
+		if maybe := errors.Is(errno, syscall.EACCES); !errors.Is(err, errno) || errors.Is(err, fs.ErrNotExist) || e.Maybe != maybe || maybe && e.Path != w.path("a") {
 			t.Errorf("%v: %+v, %v", errno, e, err)
 		}
 	}
@@ -130,6 +130,27 @@ func TestLookHangs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// U4: what is in a directory that hangs is not looked at either; what hangs above the root says nothing.
+func TestLookBelowHanging(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := hangWorld(t, simfs.Config{})
+		w.must(w.bind("dd"))
+		defer w.hang("d", simfs.OpOpen)()
+		defer w.hang("..", simfs.OpLstat)()
+		s := newScanner(t, Config{FS: w.fs, Root: w.root, Logger: (&warnings{}).logger()})
+		_, _ = s.Scan(t.Context(), nil)
+		before := w.sim.Calls(w.path("d/b"), simfs.OpLstat)
+		if _, err := s.Look(t.Context(), w.path("d/b")); !errors.As(err, new(noAnswer)) || !strings.Contains(err.Error(), "list /w/root/d: ") || w.sim.Calls(w.path("d/b"), simfs.OpLstat) != before {
+			t.Errorf("%v; stuck are %s", err, stuckText(s))
+		}
+		for _, name := range []string{"a", "dd", "e/c"} {
+			if _, err := s.Look(t.Context(), w.path(name)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }
 
 // A Look ends with its context. A scan neither waits for what it leaves behind nor takes it for a call that hangs, as long as that may be under way.

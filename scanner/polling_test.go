@@ -130,6 +130,38 @@ func TestPolling(t *testing.T) {
 	}
 }
 
+// Filesystem is the word that Polling has, without a call.
+func TestFilesystem(t *testing.T) {
+	w := osWorld(t)
+	mem := afero.NewMemMapFs()
+	if err := mem.Mkdir("/d", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		config Config
+		before string
+	}{
+		{Config{Root: w.root}, "unknown"},
+		{Config{FS: afero.NewOsFs(), Root: w.root}, "unknown"},
+		{Config{FS: afero.NewBasePathFs(afero.NewOsFs(), w.base), Root: "/root"}, "BasePathFs"},
+		{Config{FS: mem, Root: "/d"}, mem.Name()},
+	} {
+		s := newScanner(t, test.config)
+		if got := s.Filesystem(); got != test.before {
+			t.Errorf("before a scan: %s, want %s", got, test.before)
+		}
+		p, err := newScanner(t, test.config).Polling(t.Context())
+		if scanOK(t, s, nil); err != nil || s.Filesystem() != p.Type && runtime.GOOS == "linux" {
+			t.Errorf("after a scan: %s, want %s; %v", s.Filesystem(), p.Type, err)
+		}
+	}
+	s := newScanner(t, Config{Root: w.root})
+	s.statfs = func(*os.File) func() (uint32, bool) { return func() (uint32, bool) { return 0x65735546, true } }
+	if scanOK(t, s, nil); runtime.GOOS == "linux" && s.Filesystem() != "fuse" {
+		t.Errorf("a filesystem that is not trusted: %s", s.Filesystem())
+	}
+}
+
 // Polling makes nothing (D8), and says in an *Error what is wrong with the root.
 func TestPollingErrors(t *testing.T) {
 	dir := t.TempDir()

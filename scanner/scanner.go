@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,6 +29,8 @@ type Scanner struct {
 	looks    chan struct{} // holds a token for each Look that makes calls
 	calls    calls
 	verdicts verdicts
+	// rootType is the number of the root's filesystem, and toldBit if it is known.
+	rootType atomic.Uint64
 }
 
 // New returns a Scanner for a Config, or what Config.Check says against it. It does not touch the filesystem.

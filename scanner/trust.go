@@ -56,6 +56,7 @@ func (w *scan) trusts(c *caller, f afero.File, path string, k key) bool {
 	}
 	v := w.verdicts.of(k.Device, time.Now())
 	if v != nil && !v.trusted() {
+		w.noteRoot(path, v)
 		return false
 	}
 	c.enter("list", path)
@@ -70,7 +71,37 @@ func (w *scan) trusts(c *caller, f afero.File, path string, k key) bool {
 	if v == nil {
 		v = w.askFilesystem(file, k.Device, path, statfsPatience, nil)
 	}
+	w.noteRoot(path, v)
 	return v != nil && v.trusted()
+}
+
+// toldBit lies above the numbers of filesystems.
+const toldBit = 1 << 32
+
+// noteRoot keeps what is known about the root's filesystem, for Filesystem.
+func (w *scan) noteRoot(path string, v *verdict) {
+	if path != w.root || v == nil {
+		return
+	}
+	select {
+	case <-v.answered:
+		if v.told {
+			w.rootType.Store(toldBit | uint64(v.magic))
+		}
+	default:
+	}
+}
+
+// Filesystem is Polling.Type as far as scans have shown it: "unknown" before the first one, and where the system does not tell. It makes no call.
+func (s *Scanner) Filesystem() string {
+	if known := s.rootType.Load(); known&toldBit != 0 {
+		return filesystemOf(uint32(known)).name
+	}
+	switch s.cfg.FS.(type) {
+	case *afero.OsFs, afero.OsFs:
+		return "unknown"
+	}
+	return s.cfg.FS.Name()
 }
 
 // askFilesystem asks which filesystem f is on, and waits for the answer, but not longer than patience or until stop. It returns nil if it cannot be asked.
