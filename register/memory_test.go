@@ -52,7 +52,7 @@ type noConn struct{ net.Conn }
 func (noConn) Close() error { return nil }
 
 func (m *spoken) inode(path string) (uint64, error) {
-	info, _, err := m.node.LstatIfPossible(path)
+	info, err := m.node.Stat(path) // Lstat may be made to hang
 	if err != nil {
 		return 0, err
 	}

@@ -303,7 +303,7 @@ func runAccident(t *testing.T, seed uint64, ops int, sim simfs.Config, cfg Confi
 		w.run()
 		for i := range ops {
 			a.happen()
-			if i%1000 == 999 {
+			if i%1000 == 999 || i == ops-1 {
 				behave = true
 				a.settle()
 				behave = false
