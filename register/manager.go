@@ -81,12 +81,8 @@ func NewManager(cfg Config) (*Manager, error) {
 		if err != nil {
 			return nil, err
 		}
-		name := "OsFs"
-		if r.FS != nil {
-			name = r.FS.Name()
-		}
 		m.roots = append(m.roots, &watched{scanner: s, path: r.Root, pace: scanner.Pace{Interval: r.Interval}})
-		coreCfg.Roots = append(coreCfg.Roots, state.Root{Path: r.Root, Filesystem: name})
+		coreCfg.Roots = append(coreCfg.Roots, state.Root{Path: r.Root, Filesystem: s.Filesystem()})
 	}
 	m.core = state.New(coreCfg)
 	return m, nil

@@ -24,6 +24,9 @@ func TestRealLife(t *testing.T) {
 	n.acknowledged(first)
 	n.awaitRegistered(path)
 	n.calls("Validate a", "Register a")
+	if fs := n.m.View().Roots[0].Filesystem; runtime.GOOS == "linux" && (fs == "unknown" || fs == "OsFs") {
+		t.Errorf("the view has the filesystem %q", fs)
+	}
 
 	// A plugin that binds a new name and renames it over the old one.
 	second := n.serve(n.at(".new"), "a")

@@ -163,7 +163,7 @@ func (l *loop) takeScan(s scanned) {
 		r.next = s.ended
 	}
 	r.again, r.soon = false, false
-	l.step(state.Scanned{Root: r.path, Snapshot: s.snapshot, Err: s.err, Started: s.started, Ended: s.ended})
+	l.step(state.Scanned{Root: r.path, Snapshot: s.snapshot, Err: s.err, Started: s.started, Ended: s.ended, Filesystem: r.scanner.Filesystem()})
 }
 
 func (l *loop) scanAll() {

@@ -52,7 +52,7 @@ type Config struct {
 // Root is a scanned directory.
 type Root struct {
 	Path string
-	// Filesystem is what View shows of it.
+	// Filesystem is what View shows of it before the first scan.
 	Filesystem string
 }
 

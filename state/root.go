@@ -34,6 +34,9 @@ func (c *Core) scanned(in Scanned) {
 		c.unscanned--
 	}
 	r.ended = in.Ended
+	if in.Filesystem != "" {
+		r.Filesystem = in.Filesystem
+	}
 	c.rootHealth(r, in)
 	if in.Snapshot != nil && (in.Snapshot != r.last || r.behind) {
 		c.compare(r, in, first)
