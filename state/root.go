@@ -41,7 +41,9 @@ func (c *Core) scanned(in Scanned) {
 	if in.Snapshot != nil && (in.Snapshot != r.last || r.behind) {
 		c.compare(r, in, first)
 	}
-	r.started = in.Started
+	if in.Snapshot != nil {
+		r.started = in.Started
+	}
 }
 
 // compare takes over what a scan shows differently. What a look that started later has shown of a path stands.
