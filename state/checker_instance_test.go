@@ -10,8 +10,8 @@ import (
 	"github.com/plugpoll/plugpoll/scanner"
 )
 
-// lookPause is how long a path is left alone after a look.
-const lookPause = 20 * time.Millisecond
+// lookGap is how long a path is left alone after a look.
+const lookGap = 20 * time.Millisecond
 
 // rootModel is what was scanned of a root.
 type rootModel struct {
@@ -163,10 +163,15 @@ func (k *checker) changed(p *pathModel, e scanner.Entry) {
 			p.probe.again = true
 			return
 		}
-		p.wait = &waitModel{why: doubt, what: waitAsk, from: k.now, by: k.now}
+		p.wait = k.doubts()
 	default:
 		k.replaced(p, was)
 	}
+}
+
+// doubts plans the Ask that I4 wants, which R12 lets come once in 5 s.
+func (k *checker) doubts() *waitModel {
+	return &waitModel{why: doubt, what: waitAsk, from: k.now, by: k.now.Add(5 * time.Second)}
 }
 
 func (k *checker) newInstance(p *pathModel) {
@@ -179,7 +184,7 @@ func (k *checker) newInstance(p *pathModel) {
 
 // outdate forgets what belongs to the instance before: its connections are nobody's now.
 func (p *pathModel) outdate() {
-	p.answer, p.tell, p.wait, p.early, p.evicted = nil, nil, nil, false, false
+	p.answer, p.tell, p.wait, p.early, p.evicted, p.blocked = nil, nil, nil, false, false, nil
 }
 
 func (p *pathModel) afresh(now time.Time) {
@@ -257,7 +262,7 @@ func (k *checker) judgedByStamps(p *pathModel, in Asked, conn *connModel) {
 		k.newInstance(p)
 		p.afresh(k.now)
 		p.makeWay(k.now)
-		p.awaited = false
+		p.goesOn = true
 		p.mays = append(p.mays, EventReplaced)
 		k.dropObserved(p)
 		return
@@ -295,7 +300,7 @@ func (k *checker) lookAt(e Look) {
 		k.failf("look %d at %q, which is gone", e.ID, e.Path)
 	case p.look != nil:
 		k.failf("look %d at %q beside %d", e.ID, e.Path, p.look.id)
-	case k.now.Before(p.lastLook.Add(lookPause)):
+	case k.now.Before(p.lastLook.Add(lookGap)):
 		k.failf("look %d at %q, which was looked at at %v", e.ID, e.Path, p.lastLook)
 	case w == nil, w.what != waitLook && w.what != waitEither:
 		k.failf("look %d at %q for no reason", e.ID, e.Path)
@@ -333,7 +338,7 @@ func (k *checker) lookedAt(in Looked) {
 	}
 	if older {
 		k.counts["looks that were older"]++
-		w.what, w.from, w.by = waitEither, k.now, latest(k.now, p.lastLook.Add(lookPause))
+		w.what, w.from, w.by = waitEither, k.now, latest(k.now, p.lastLook.Add(lookGap))
 		if w.why == stale && k.chose(p.path, EventFailing, EventUnreachable) {
 			k.staleFails(p, w)
 		}

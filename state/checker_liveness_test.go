@@ -126,12 +126,12 @@ func (k *checker) lost(p *pathModel, c *connModel) {
 		k.counts["spaced checks"]++
 	}
 	p.spacing++
-	by := latest(k.now.Add(pause), p.lastLook.Add(lookPause))
+	by := latest(k.now.Add(pause), p.lastLook.Add(lookGap))
 	from := p.lastCheck.Add(pause)
 	if p.lastCheck.IsZero() || p.lastCheckOf != p.instance { // whether another instance goes on with the spacing is open
 		from = k.now
 	}
-	from = latest(from, latest(k.now, p.lastLook.Add(lookPause)))
+	from = latest(from, latest(k.now, p.lastLook.Add(lookGap)))
 	if from.After(by) {
 		from = by
 	}
@@ -223,7 +223,7 @@ func (k *checker) reached(p *pathModel, f *flightModel, in Asked, conn *connMode
 	p.tries, p.transient, p.refused = 0, 0, accepted
 	p.next = k.now
 	if f.again {
-		p.wait = &waitModel{why: doubt, what: waitAsk, from: k.now, by: k.now}
+		p.wait = k.doubts()
 	}
 }
 

@@ -74,8 +74,8 @@ func (p *pathModel) above(o *pathModel) bool {
 	return p.rank.compare(o.rank) > 0
 }
 
-// permitted is N2's rule for taking a name over.
-func permitted(c, h *pathModel) bool {
+// mayTakeOver is N2's rule for taking a name over.
+func mayTakeOver(c, h *pathModel) bool {
 	a, b := c.answer.peer, h.held.peer
 	return a == nil || b == nil || a.UID == 0 || a.UID == b.UID || !h.held.since.IsZero()
 }
@@ -98,7 +98,7 @@ func (k *checker) best(key name) (best *pathModel, sure bool) {
 func (k *checker) challenger(h *pathModel) (best *pathModel) {
 	key := h.held.reg.key()
 	for _, p := range k.paths {
-		if p != h && p.candidate(key) && p.above(h) && permitted(p, h) && (best == nil || p.above(best)) {
+		if p != h && p.candidate(key) && p.above(h) && mayTakeOver(p, h) && (best == nil || p.above(best)) {
 			best = p
 		}
 	}
@@ -120,7 +120,7 @@ func (k *checker) judge() {
 			continue
 		}
 		h := k.holder(key)
-		if h == nil || h == c || len(k.departs(h)) > 0 || !c.above(h) || permitted(c, h) {
+		if h == nil || h == c || len(k.departs(h)) > 0 || !c.above(h) || mayTakeOver(c, h) {
 			continue
 		}
 		if k.calling(key) && !k.chose(path, EventRejected) {
@@ -129,8 +129,21 @@ func (k *checker) judge() {
 		k.counts["takeovers refused"]++
 		conn := c.answer.conn
 		c.answer = nil
-		c.mention = strings.Trim(h.path, "\n")
+		c.mention, c.blocked, c.blocker = strings.Trim(h.path, "\n"), &key, h.path
 		k.refuse(c, permanent, conn)
+	}
+}
+
+// unblock lets those who were refused a name try again once it is free, or its holder unreachable.
+func (k *checker) unblock() {
+	for _, p := range k.paths {
+		if p.blocked == nil {
+			continue
+		}
+		h := k.holder(*p.blocked)
+		if h == nil || h.path != p.blocker || len(k.departs(h)) > 0 || !h.held.since.IsZero() || h.call != nil {
+			p.early = true
+		}
 	}
 }
 

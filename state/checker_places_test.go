@@ -230,7 +230,7 @@ func (k *checker) busyCalls() {
 // timesOfCalls are when time alone makes a call due or parks one.
 func (k *checker) timesOfCalls(p *pathModel) (times []time.Time) {
 	if p.call != nil {
-		if !p.call.parked {
+		if !p.call.parked && k.parkedCalls() < k.maxParked {
 			times = append(times, p.call.started.Add(parkedFrom))
 		}
 		return times
@@ -293,7 +293,7 @@ func (k *checker) wantsProbe(p *pathModel) (want, first bool, at time.Time) {
 			return true, k.isFirst(p, acknowledge) == "yes", at
 		}
 	case p.answer != nil:
-		return p.answer.ack == "" && p.answer.conn.live() && k.standing(p) == yes, false, at
+		return !p.spent && p.answer.ack == "" && p.answer.conn.live() && k.standing(p) == yes, false, at
 	case p.live(p.call), p.leaving(), p.never:
 	case k.now.Before(p.next):
 		return false, false, p.next

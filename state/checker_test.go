@@ -120,11 +120,16 @@ type pathModel struct {
 	urgent    bool // somebody asked for it: as good as a first try
 	evicted   bool // its last probe was ended to make room, which makes the next one a retry
 	awaited   bool // Synced waits for it
+	goesOn    bool // or does not: its try has failed, and goes on at once
 
 	wants   [][]EventKind // of each one has to come in this Step
 	mays    []EventKind
 	mention string // what the error of its next event has to contain
 	phase   Phase
+
+	said    bool   // that it stands by
+	blocked *name  // it was refused because this name is another one's
+	blocker string // whose
 }
 
 type answerModel struct {
@@ -190,6 +195,7 @@ func (k *checker) step(now time.Time, in Input, out []Effect) error {
 	k.input(in)
 	k.park()
 	k.judge()
+	k.unblock()
 	for _, e := range out {
 		k.effect(e)
 	}
@@ -282,7 +288,7 @@ func (k *checker) asked(in Asked) {
 	p.probe, p.evicted = nil, false
 	switch {
 	case in.Failure == Stale && in.Err != nil:
-		p.wait = &waitModel{why: stale, what: waitLook, from: latest(k.now, p.lastLook.Add(lookPause)), check: f.check && p.current()}
+		p.wait = &waitModel{why: stale, what: waitLook, from: latest(k.now, p.lastLook.Add(lookGap)), check: f.check && p.current()}
 		p.wait.by = p.wait.from
 	case f.check && p.current() && !p.leaving():
 		k.checked(p, f, in, conn)
@@ -299,6 +305,7 @@ func (k *checker) tried(p *pathModel, in Asked, conn *connModel) {
 	case in.Err == nil && k.types[in.Info.Type]:
 		p.info, p.refused = &in.Info, accepted
 		p.answer = &answerModel{conn: conn, info: in.Info, peer: in.Peer}
+		p.blocked = nil
 	case in.Err == nil:
 		p.info = &in.Info
 		k.refuse(p, unknownType, conn)
@@ -391,6 +398,7 @@ func (k *checker) called(in Called) {
 func (k *checker) holds(p *pathModel, f *flightModel, current bool) {
 	p.held = &heldModel{reg: f.reg, by: f.id, instance: f.instance, rank: p.rank, gen: f.gen}
 	if !current {
+		p.mays = append(p.mays, EventRegistered)
 		return
 	}
 	p.succeeds(EventRegistered)
@@ -736,6 +744,9 @@ func (k *checker) emit(e Emit) {
 	}, ev.Kind):
 		k.failf("%q: the event %s is about nothing", p.path, ev.Kind)
 		return
+	case ev.Kind == EventStandby:
+		p.said = true
+		return
 	default:
 		return
 	}
@@ -790,7 +801,7 @@ func (k *checker) after(out []Effect) {
 	if k.mustRegister != nil || k.mustValidate != nil || k.mustDeregister != nil {
 		k.failf("what has to follow at once did not (R6, R7, N2)")
 	}
-	awaited, held := 0, 0
+	awaited, goOn, held := 0, 0, 0
 	for path, p := range k.paths {
 		for _, kinds := range p.wants {
 			k.failf("%q: no event %s", path, kinds)
@@ -809,6 +820,9 @@ func (k *checker) after(out []Effect) {
 		if p.awaited {
 			awaited++
 		}
+		if p.awaited && p.goesOn {
+			goOn++
+		}
 		k.phased(p)
 	}
 	k.owned()
@@ -819,7 +833,8 @@ func (k *checker) after(out []Effect) {
 			looked++
 		}
 	}
-	if want := looked == len(k.cfg.Roots) && awaited == 0; want && !k.synced || k.synced && !want && slices.Contains(out, Effect(Synced{})) {
+	if want := looked == len(k.cfg.Roots) && awaited == 0; goOn > 0 && goOn == awaited && looked == len(k.cfg.Roots) { // both are right
+	} else if want && !k.synced || k.synced && !want && slices.Contains(out, Effect(Synced{})) {
 		k.failf("synced is %v and should be %v (O3)", k.synced, want)
 	}
 	running := 0

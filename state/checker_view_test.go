@@ -107,11 +107,16 @@ func (k *checker) phased(p *pathModel) {
 		is = ""
 	}
 	p.phase = is
-	if was == is {
-		return
+	if was != is {
+		k.counts[fmt.Sprintf("phase %s→%s", was, is)]++
 	}
-	k.counts[fmt.Sprintf("phase %s→%s", was, is)]++
-	if is == Standby && len(all) == 1 && !k.chose(p.path, EventStandby) {
+	if !slices.Contains(all, Standby) {
+		p.said = false
+	}
+	if is == Standby && len(all) == 1 && !p.spent { // a success, as far as the plugin can know
+		p.tries, p.transient = 0, 0
+	}
+	if is == Standby && len(all) == 1 && !p.said && !k.chose(p.path, EventStandby) {
 		k.failf("%q stands by from now on, and no event says so (N2)", p.path)
 	}
 }

@@ -227,7 +227,7 @@ func (s *simulation) wrong(p *simPlugin, m *pathModel) string {
 		return ""
 	case m.answer != nil && s.check.standing(m) == yes && s.conns[m.answer.conn.id] == p:
 		return ""
-	case m.refused == permanent && m.mention != "":
+	case m.refused == permanent && m.blocked != nil:
 		return ""
 	}
 	return "listens and is not registered"
