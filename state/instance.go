@@ -77,11 +77,13 @@ func (c *Core) adopt(s *socket, e scanner.Entry) {
 
 func (c *Core) replaced(s *socket, e scanner.Entry) {
 	old, underWay := s.entry.ID, s.phaseNow() == Registering
+	// Whose connection has just ended did not only change its stamps.
+	ended := s.current() && s.registered.said.conn == 0 && s.registered.lost.IsZero()
 	c.instance(s, e)
 	s.unseen = s.root.started
 	newInode := old.Inode != 0 && e.ID.Inode != 0 && (old.Inode != e.ID.Inode || old.Device != e.ID.Device)
 	switch {
-	case newInode:
+	case newInode, ended:
 		s.startAfresh(c.now)
 	case c.now.Sub(s.lastReset) >= stampReset:
 		s.lastReset = c.now

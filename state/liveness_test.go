@@ -451,3 +451,20 @@ func TestObserve(t *testing.T) {
 		t.Errorf("something is left:\n%s", l)
 	}
 }
+
+// R12: a plugin that restarts again and again is asked at once each time, though its inode is used again: the end of its connection is no touch.
+func TestRestartsAgainAndAgain(t *testing.T) {
+	d := witnessed(t, Config{}, sock("a", 1, 1), &first)
+	conn, id := EffectID(1), EffectID(5)
+	for stamp := int64(2); stamp < 20; stamp++ {
+		d.now = d.now.Add(100 * time.Millisecond)
+		d.want(d.ended(conn, false), fmt.Sprintf("close %d", conn), fmt.Sprintf("%d look a", id))
+		d.want(d.looks(id, sock("a", 1, stamp)), fmt.Sprintf("%d ask a", id+1))
+		d.want(d.by(id+1, &Peer{PID: int(stamp), Start: 1}, csi, "x"), fmt.Sprintf("%d deregister a CSI/x inode 1", id+2))
+		d.ok(id + 2)
+		d.ok(id + 3)
+		d.ok(id + 4)
+		d.told(id + 5)
+		conn, id = id+1, id+6
+	}
+}
