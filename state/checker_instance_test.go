@@ -49,6 +49,7 @@ const (
 	lost  why = iota // a connection has ended (L1)
 	stale            // another inode was dialled than the one that was scanned (R15)
 	doubt            // the file may be another one (I4)
+	pace             // a backoff whose length is not shown
 )
 
 const (
@@ -85,7 +86,7 @@ func (k *checker) scan(in Scanned) {
 		if _, there := in.Snapshot.At(path); there || p.root != in.Root || !p.present {
 			continue
 		}
-		if in.Started.Before(p.used) {
+		if in.Started.Before(p.lookUsed) {
 			r.behind = true
 			continue
 		}
@@ -113,7 +114,7 @@ func (k *checker) scannedEntry(r *rootModel, in Scanned, e scanner.Entry, first 
 		k.newInstance(p)
 		p.afresh(k.now)
 		p.makeWay(k.now)
-	case in.Started.Before(p.used):
+	case in.Started.Before(p.lookUsed):
 		r.behind = r.behind || differs
 		return
 	case e.Stale != nil: // it was not seen: what it says is what an earlier scan said (U1)
@@ -163,21 +164,27 @@ func (k *checker) changed(p *pathModel, e scanner.Entry) {
 			p.probe.again = true
 			return
 		}
-		p.wait = k.doubts()
+		p.wait = k.doubts(p)
 	default:
 		k.replaced(p, was)
 	}
 }
 
 // doubts plans the Ask that I4 wants, which R12 lets come once in 5 s.
-func (k *checker) doubts() *waitModel {
-	return &waitModel{why: doubt, what: waitAsk, from: k.now, by: k.now.Add(5 * time.Second)}
+func (k *checker) doubts(p *pathModel) *waitModel {
+	if p.wait != nil && p.wait.why == doubt {
+		return p.wait
+	}
+	at := latest(k.now, p.lastReset.Add(5*time.Second))
+	p.lastReset = at // FINDING 3
+	return &waitModel{why: doubt, what: waitAsk, from: at, by: at}
 }
 
 func (k *checker) newInstance(p *pathModel) {
 	p.present, p.info, p.spent = true, nil, false
 	p.instance++
 	p.genOpen = true
+	p.spacing1 = 0
 	p.rank = rankModel{k.discoveries, p.entry.ID.ModTime, p.path}
 	p.outdate()
 }
@@ -185,6 +192,9 @@ func (k *checker) newInstance(p *pathModel) {
 // outdate forgets what belongs to the instance before: its connections are nobody's now.
 func (p *pathModel) outdate() {
 	p.answer, p.tell, p.wait, p.early, p.evicted, p.blocked = nil, nil, nil, false, false, nil
+	if !p.present {
+		p.linger = nil
+	}
 }
 
 func (p *pathModel) afresh(now time.Time) {
@@ -203,22 +213,40 @@ func (p *pathModel) makeWay(now time.Time) {
 
 // dropObserved: in observe mode nobody is told that an instance has left (R18).
 func (k *checker) dropObserved(p *pathModel) {
-	if k.cfg.Observe {
-		p.held = nil
+	if !k.cfg.Observe || p.held == nil {
+		return
+	}
+	if p.linger, p.lingers = nil, k.now; p.present {
+		p.linger = p.held.conn
+	}
+	p.held = nil
+}
+
+// lingering ends what dropObserved allows.
+func (p *pathModel) lingering(now time.Time) {
+	if p.answer != nil || p.refused != accepted || p.held != nil || now.Sub(p.lingers) >= 2*time.Second {
+		p.linger = nil
 	}
 }
 
 // replaced is another instance at the path. R12: a new inode starts afresh, stamps alone at most once in 5 s.
 func (k *checker) replaced(p *pathModel, was scanner.Identity) {
-	underWay := p.phase == Registering
-	unclear := !underWay && p.probe != nil && p.probe.kind == ask // a check
+	asking := p.probe != nil && p.probe.kind == ask
+	underWay := asking && !p.current() || p.answer != nil && k.standing(p) == no || p.live(p.call)
+	unclear := !underWay && (asking || p.answer != nil) // a check, or perhaps a standby
 	is := p.entry.ID
 	newInode := was.Inode != 0 && is.Inode != 0 && !sameFile(was, is)
+	ended := p.current() && p.held.conn != nil && p.held.conn.ended && p.held.since.IsZero() // the stamps are not alone in saying that it is another one
+	if p.wait != nil && p.wait.why == lost && !p.current() {
+		if p.tolerate = p.wait.by; p.wait.by.IsZero() { // FINDING 2
+			p.tolerate = k.now.Add(time.Minute)
+		}
+	}
 	k.newInstance(p)
 	k.counts["replaced"]++
 	unsure := false
 	switch {
-	case newInode:
+	case newInode, ended:
 		p.afresh(k.now)
 	case k.now.Sub(p.lastReset) >= 5*time.Second:
 		p.lastReset = k.now
@@ -228,7 +256,7 @@ func (k *checker) replaced(p *pathModel, was scanner.Identity) {
 		p.transient++
 		p.refused, p.never = accepted, false
 		unsure = true
-	case p.refused != accepted, p.held != nil && p.tries == 0:
+	case p.refused != accepted, (p.held != nil || p.linger != nil) && p.tries == 0:
 		p.next, p.never = p.lastReset.Add(5*time.Second), false
 	}
 	p.want(EventReplaced)
@@ -244,13 +272,16 @@ func (k *checker) replaced(p *pathModel, was scanner.Identity) {
 }
 
 // pausesAfresh reports whether the Core counts what was under way as a failure.
-func (k *checker) pausesAfresh(p *pathModel) bool {
+func (k *checker) pausesAfresh(p *pathModel) bool { return k.triesOfReplaced(p) > p.tries }
+
+// triesOfReplaced is what the Core says of the tries of an instance that is replaced. -1: nothing.
+func (k *checker) triesOfReplaced(p *pathModel) int {
 	for _, e := range k.out {
 		if emit, ok := e.(Emit); ok && emit.Event.Path == p.path && emit.Event.Kind == EventReplaced {
-			return emit.Event.Tries > p.tries
+			return emit.Event.Tries
 		}
 	}
-	return false
+	return -1
 }
 
 // judgedByStamps is I6: an Ask has failed, and meanwhile the stamps have changed. R12 says whether that is a fresh start or a failure.
@@ -324,13 +355,17 @@ func (k *checker) lookedAt(in Looked) {
 	}
 	p := f.path
 	delete(k.flights, in.ID)
+	p.lookEnd = k.now
 	if p.look == f {
 		p.look = nil
 	}
-	if k.stopping || !p.present || f.instance != p.instance || p.wait == nil {
+	if k.stopping || !p.present || f.instance != p.instance {
 		return
 	}
 	w := p.wait
+	if w == nil { // it has answered meanwhile
+		w = &waitModel{}
+	}
 	differs := in.Err == nil && (in.Entry.ID != p.entry.ID || in.Entry.Maybe != p.entry.Maybe)
 	older := in.Started.Before(p.used)
 	if r := k.roots[p.root]; !older && in.Started.Before(r.used) { // an unchanged scan was newer; whether it counts is open
@@ -338,13 +373,15 @@ func (k *checker) lookedAt(in Looked) {
 	}
 	if older {
 		k.counts["looks that were older"]++
-		w.what, w.from, w.by = waitEither, k.now, latest(k.now, p.lastLook.Add(lookGap))
+		w.what, w.from, w.by = waitEither, k.now, latest(k.now, p.lookEnd.Add(lookGap))
 		if w.why == stale && k.chose(p.path, EventFailing, EventUnreachable) {
 			k.staleFails(p, w)
 		}
 		return
 	}
-	p.used = in.Started
+	if p.used = in.Started; in.Err == nil {
+		p.lookUsed = in.Started
+	}
 	switch {
 	case differs:
 		k.counts["looks that found another"]++
@@ -355,6 +392,8 @@ func (k *checker) lookedAt(in Looked) {
 	case in.Err == nil && w.why == stale:
 		p.loose = true
 		k.staleFails(p, w)
+	case p.current() && !p.held.since.IsZero(): // it goes on with its backoff
+		p.wait, p.early, p.loose = nil, true, true
 	case in.Err == nil:
 		p.loose = true
 		w.what, w.from, w.by = waitAsk, k.now, k.now

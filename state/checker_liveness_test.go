@@ -45,6 +45,9 @@ func (k *checker) owned() {
 	}
 	for path, p := range k.paths {
 		needs(p.tell, path)
+		if p.linger != nil {
+			owned[p.linger.id] = true
+		}
 		if p.answer != nil && !p.answer.open {
 			needs(p.answer.conn, path)
 		} else if p.answer != nil && p.answer.conn != nil {
@@ -90,9 +93,7 @@ func (k *checker) disconnected(in Disconnected) {
 			p.answer = nil
 			k.lost(p, c)
 		case maybe:
-			p.answer.open = true
-			k.lost(p, c)
-			p.wait.from, p.wait.by, p.wait.what = k.now, time.Time{}, waitEither
+			k.perhapsLost(p, c)
 		}
 	case p.current() && p.held.conn == c:
 		k.watch(p)
@@ -106,8 +107,8 @@ func (k *checker) watch(p *pathModel) {
 		return
 	}
 	switch {
-	case p.probe != nil && p.probe.kind == ask, p.wait != nil && p.wait.what == looking: // that says it
-	case p.leaving(): // what comes then is for an instance that nobody has
+	case p.wait != nil && p.wait.what == looking: // that says it
+	case p.probe != nil && p.probe.kind == ask, p.leaving(): // so does that; or what comes then is for an instance that nobody has
 		k.lost(p, c)
 		p.wait.from, p.wait.by, p.wait.what = k.now, time.Time{}, waitEither
 	default:
@@ -115,22 +116,40 @@ func (k *checker) watch(p *pathModel) {
 	}
 }
 
+// perhapsLost is a standby, or perhaps none, whose connection has ended: the next effect tells.
+func (k *checker) perhapsLost(p *pathModel, c *connModel) {
+	p.answer.open = true
+	k.lost(p, c)
+	p.spacing1--
+	p.wait.from, p.wait.by, p.wait.what = k.now, time.Time{}, waitEither
+}
+
+// watchAtOnce is watch for a connection that has ended during the handler's calls.
+func (k *checker) watchAtOnce(p *pathModel) {
+	if k.watch(p); p.wait != nil {
+		p.wait.from = k.now
+	}
+}
+
 // lost plans the look: the first at once, those after connections that lived less than a minute 1, 2, 4 … 60 s apart.
 func (k *checker) lost(p *pathModel, c *connModel) {
 	if k.now.Sub(c.opened) >= time.Minute {
-		p.spacing = 0
+		p.spacing, p.spacing1 = 0, 0
 	}
-	var pause time.Duration
-	if p.spacing > 0 {
-		pause = min(time.Minute, time.Second<<min(p.spacing-1, 6))
+	pause := func(n int) time.Duration {
+		if n == 0 {
+			return 0
+		}
+		return min(time.Minute, time.Second<<min(n-1, 6))
+	}
+	if p.spacing1 > 0 {
 		k.counts["spaced checks"]++
 	}
+	// Whether another instance goes on with the spacing is open, and whether the pauses are counted from one check or from the end of its connection.
+	by := latest(k.now.Add(pause(p.spacing)), p.lookEnd.Add(lookGap))
+	from := p.lastCheck.Add(pause(p.spacing1))
 	p.spacing++
-	by := latest(k.now.Add(pause), p.lastLook.Add(lookGap))
-	from := p.lastCheck.Add(pause)
-	if p.lastCheck.IsZero() || p.lastCheckOf != p.instance { // whether another instance goes on with the spacing is open
-		from = k.now
-	}
+	p.spacing1++
 	from = latest(from, latest(k.now, p.lastLook.Add(lookGap)))
 	if from.After(by) {
 		from = by
@@ -180,7 +199,7 @@ func (k *checker) checked(p *pathModel, f *flightModel, in Asked, conn *connMode
 			return
 		}
 		k.unreachable(p)
-		p.early = f.again
+		p.early = p.early || f.again
 		return
 	case known:
 		v := p.held.compare(in, f)
@@ -222,8 +241,9 @@ func (k *checker) reached(p *pathModel, f *flightModel, in Asked, conn *connMode
 	h.ack, h.told, h.fails, h.next = "", false, 0, time.Time{}
 	p.tries, p.transient, p.refused = 0, 0, accepted
 	p.next = k.now
+	p.wait = nil
 	if f.again {
-		p.wait = k.doubts()
+		p.wait = k.doubts(p)
 	}
 }
 
@@ -237,6 +257,7 @@ func (k *checker) unreachable(p *pathModel) {
 	p.transient++
 	p.refused, p.never, p.awaited = accepted, false, false
 	p.want(EventUnreachable)
+	p.wait = nil
 }
 
 // expired reports whether what is held was unreachable for too long (L2).

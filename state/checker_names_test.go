@@ -74,6 +74,14 @@ func (p *pathModel) above(o *pathModel) bool {
 	return p.rank.compare(o.rank) > 0
 }
 
+// above2 is above between two answers, whatever they hold of other names.
+func (p *pathModel) above2(o *pathModel) bool {
+	if p.spent != o.spent {
+		return o.spent
+	}
+	return p.rank.compare(o.rank) > 0
+}
+
 // mayTakeOver is N2's rule for taking a name over.
 func mayTakeOver(c, h *pathModel) bool {
 	a, b := c.answer.peer, h.held.peer
@@ -105,6 +113,16 @@ func (k *checker) challenger(h *pathModel) (best *pathModel) {
 	return best
 }
 
+// rival reports whether somebody outranks a candidate of a name: one that is busy (its own old registration is being ended) or, if free, any.
+func (k *checker) rival(p *pathModel, key name, free bool) bool {
+	for _, o := range k.paths {
+		if o != p && o.present && o.answer != nil && o.registration().key() == key && (free || !o.candidate(key)) && o.above2(p) {
+			return true
+		}
+	}
+	return false
+}
+
 // judge refuses those who outrank a holder and may not take its place.
 func (k *checker) judge() {
 	if k.stopping {
@@ -112,7 +130,18 @@ func (k *checker) judge() {
 	}
 	for _, path := range slices.Sorted(maps.Keys(k.paths)) {
 		c := k.paths[path]
-		if c.answer == nil || c.answer.open || c.held != nil || c.call != nil {
+		if c.answer != nil && !c.answer.open && c.answer.conn != nil && c.answer.conn.ended { // it ended while that was open
+			switch k.standing(c) {
+			case yes:
+				conn := c.answer.conn
+				c.answer = nil
+				k.lost(c, conn)
+				c.wait.from = k.now
+			case maybe:
+				k.perhapsLost(c, c.answer.conn)
+			}
+		}
+		if c.answer == nil || c.answer.open && !k.chose(path, EventRejected) || c.held != nil || c.call != nil {
 			continue
 		}
 		key := c.registration().key()
@@ -123,7 +152,7 @@ func (k *checker) judge() {
 		if h == nil || h == c || len(k.departs(h)) > 0 || !c.above(h) || mayTakeOver(c, h) {
 			continue
 		}
-		if k.calling(key) && !k.chose(path, EventRejected) {
+		if (k.calling(key) || k.rival(c, key, true)) && !k.chose(path, EventRejected) { // that is decided when the better one has been
 			continue
 		}
 		k.counts["takeovers refused"]++
@@ -142,7 +171,7 @@ func (k *checker) unblock() {
 		}
 		h := k.holder(*p.blocked)
 		if h == nil || h.path != p.blocker || len(k.departs(h)) > 0 || !h.held.since.IsZero() || h.call != nil {
-			p.early = true
+			p.early, p.urgent = true, true
 		}
 	}
 }
@@ -160,9 +189,16 @@ func (k *checker) standing(p *pathModel) answer3 {
 	switch {
 	case k.running[key] != 0:
 		return maybe
-	case h == nil || h == p:
+	case h == nil: // it stands by for one that is about to have the name
+		if k.rival(p, key, true) {
+			return maybe
+		}
+		return no
+	case h == p:
 		return no
 	case p.held != nil, len(k.departs(h)) > 0:
+		return maybe
+	case p.above(h) && k.rival(p, key, true):
 		return maybe
 	case p.above(h):
 		return no
@@ -284,6 +320,9 @@ func (k *checker) deregister(e Deregister) {
 	if k.excludes(p.held.reg.key()) && !late && !k.stopping {
 		if c := k.challenger(p); c != nil {
 			reasons = append(reasons, ReasonOutranked)
+			if !p.current() {
+				reasons = append(reasons, ReasonReplaced) // FINDING 1
+			}
 			if len(reasons) == 1 {
 				k.counts["takeovers"]++
 			}

@@ -253,7 +253,8 @@ func (k *checker) wantsCall(p *pathModel) (key name, want bool) {
 		return key, false
 	case p.held != nil && !k.cfg.Observe:
 		key = p.held.reg.key()
-		return key, len(k.departs(p)) > 0 || k.excludes(key) && k.challenger(p) != nil
+		c := k.challenger(p)
+		return key, len(k.departs(p)) > 0 || k.excludes(key) && c != nil && !k.rival(c, key, false) && !c.stuck // FINDING 4
 	case p.held != nil, p.answer == nil, p.answer.open:
 		return key, false
 	}
@@ -297,6 +298,7 @@ func (k *checker) wantsProbe(p *pathModel) (want, first bool, at time.Time) {
 	case p.live(p.call), p.leaving(), p.never:
 	case k.now.Before(p.next):
 		return false, false, p.next
+	case k.now.Before(p.tolerate):
 	default:
 		return true, k.isFirst(p, ask) == "yes", at
 	}

@@ -90,6 +90,7 @@ type pathModel struct {
 	present    bool
 	entry      scanner.Entry
 	used       time.Time // when the newest scan or look that was used for it started
+	lookUsed   time.Time // and the newest look
 	loose      bool      // whether it is stale is open: a look saw it after a scan did not
 	instance   int
 	gen        uint64
@@ -99,8 +100,8 @@ type pathModel struct {
 
 	probe, call, look *flightModel
 	wait              *waitModel
-	lastLook          time.Time
-	spacing           int // of checks after lost connections
+	lastLook, lookEnd time.Time
+	spacing, spacing1 int // of checks after lost connections: of the path's, and of this instance's
 	lastCheck         time.Time
 	lastCheckOf       int // instance
 
@@ -127,9 +128,13 @@ type pathModel struct {
 	mention string // what the error of its next event has to contain
 	phase   Phase
 
-	said    bool   // that it stands by
-	blocked *name  // it was refused because this name is another one's
-	blocker string // whose
+	said     bool // that it stands by
+	tolerate time.Time
+	stuck    bool
+	linger   *connModel // in observe mode the connection of an instance that was replaced may stand until the new one has answered
+	lingers  time.Time
+	blocked  *name  // it was refused because this name is another one's
+	blocker  string // whose
 }
 
 type answerModel struct {
@@ -194,6 +199,9 @@ func (k *checker) step(now time.Time, in Input, out []Effect) error {
 	k.park()
 	k.input(in)
 	k.park()
+	for _, p := range k.paths {
+		p.lingering(k.now)
+	}
 	k.judge()
 	k.unblock()
 	for _, e := range out {
@@ -243,7 +251,7 @@ func (p *pathModel) wake(now time.Time) {
 	if p.held != nil && p.held.ack == AckNo {
 		p.held.next = now
 	}
-	if p.wait != nil && p.wait.why == lost {
+	if p.wait != nil && p.wait.why != stale {
 		p.wait.from = now
 	}
 }
@@ -289,8 +297,8 @@ func (k *checker) asked(in Asked) {
 	switch {
 	case in.Failure == Stale && in.Err != nil:
 		p.wait = &waitModel{why: stale, what: waitLook, from: latest(k.now, p.lastLook.Add(lookGap)), check: f.check && p.current()}
-		p.wait.by = p.wait.from
-	case f.check && p.current() && !p.leaving():
+		p.wait.by = latest(k.now, p.lookEnd.Add(lookGap))
+	case f.check && p.current() && (!p.leaving() || k.chose(p.path, EventAdopted, EventReachable)):
 		k.checked(p, f, in, conn)
 	case in.Err != nil && f.stamped:
 		k.judgedByStamps(p, in, conn)
@@ -402,14 +410,14 @@ func (k *checker) holds(p *pathModel, f *flightModel, current bool) {
 		return
 	}
 	p.succeeds(EventRegistered)
-	k.watch(p)
+	k.watchAtOnce(p)
 }
 
 func (k *checker) observed(p *pathModel, f *flightModel) {
 	p.held = &heldModel{reg: f.reg, instance: f.instance, rank: p.rank, gen: f.gen}
 	p.succeeds(EventObserved)
 	k.counts["observed"]++
-	k.watch(p)
+	k.watchAtOnce(p)
 }
 
 // succeeds has what is held take over the answer.
@@ -429,13 +437,14 @@ func (k *checker) departed(p *pathModel, f *flightModel) {
 	if h == nil {
 		return
 	}
-	if p.present && f.instance == p.instance && p.answer == nil && slices.Contains(f.reasons, ReasonOutranked) && h.conn != nil && !h.conn.ended && !k.stopping {
+	if p.present && f.instance == p.instance && p.answer == nil && h.conn.live() && h.since.IsZero() && !k.stopping {
 		p.answer = &answerModel{conn: h.conn, info: h.info, peer: h.peer, ack: h.ack, open: p.wait != nil || p.probe != nil && p.probe.kind == ask}
 		k.counts["demotions"]++
 	}
 	if p.wait != nil && p.wait.why == doubt {
 		p.wait = nil
 	}
+	p.stuck = p.answer != nil
 	switch {
 	case k.stopping:
 	case k.excludes(key):
@@ -479,6 +488,7 @@ func (k *checker) notified(in Notified) {
 		}
 	case p.answer != nil && p.answer.conn == f.conn:
 		p.answer.ack = ack
+		p.mays = append(p.mays, EventNotAcknowledged)
 	case p.current() && p.held.conn == f.conn:
 		p.held.ack, p.held.told = ack, false
 		if ack == AckNo && f.conn.ended {
@@ -745,7 +755,9 @@ func (k *checker) emit(e Emit) {
 		k.failf("%q: the event %s is about nothing", p.path, ev.Kind)
 		return
 	case ev.Kind == EventStandby:
-		p.said = true
+		if p.said = true; !p.spent { // a success, as far as the plugin can know
+			p.tries, p.transient = 0, 0
+		}
 		return
 	default:
 		return
@@ -758,17 +770,24 @@ func (k *checker) tells(p *pathModel, e Emit) {
 	ev := e.Event
 	switch ev.Kind {
 	case EventReplaced:
-		if ev.NextTry.IsZero() || p.next.Equal(ev.NextTry) {
+		if !ev.NextTry.After(k.now) || p.next.Equal(ev.NextTry) {
 			break
 		}
 		fallthrough
 	case EventFailing, EventUnreachable:
+		if ev.NextTry.IsZero() && p.leaving() { // it is not shown, and comes all the same
+			p.wait = &waitModel{why: pace, what: waitAsk, from: k.now, by: k.now.Add(2 * time.Minute)}
+			break
+		}
 		if p.held != nil && p.held.unsure {
 			p.held.replaced, p.held.unsure = ev.NextTry, false
 		}
 		p.next = ev.NextTry
 		k.paced(p.path, p.transient, ev.NextTry)
 	case EventNotAcknowledged:
+		if !p.current() { // a standby
+			break
+		}
 		p.held.next = ev.NextTry
 		k.paced(p.path, p.held.fails, ev.NextTry)
 	case EventRejected, EventIgnored:

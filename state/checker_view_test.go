@@ -75,13 +75,13 @@ func (k *checker) viewOf(p *pathModel, s SocketView) {
 	case h == nil || k.cfg.Observe:
 	case h.told:
 		h.ack = s.Acknowledged
-	case s.Acknowledged != h.ack:
+	case s.Acknowledged != h.ack && !p.leaving():
 		k.failf("view: %q: acknowledged %q, want %q", s.Path, s.Acknowledged, h.ack)
 	}
 	k.viewOfCall(p, s.Call)
 	if s.Phase == Standby {
 		key := p.registration().key()
-		if h := k.holder(key); k.running[key] == 0 && (h == nil || s.Holder != h.path) || s.Holder == "" || s.Holder == s.Path {
+		if h := k.holder(key); k.running[key] == 0 && h != nil && s.Holder != h.path || s.Holder == "" || s.Holder == s.Path {
 			k.failf("view: %q stands by for %q, the holder is %v", s.Path, s.Holder, h)
 		}
 	} else if s.Holder != "" {
@@ -112,9 +112,6 @@ func (k *checker) phased(p *pathModel) {
 	}
 	if !slices.Contains(all, Standby) {
 		p.said = false
-	}
-	if is == Standby && len(all) == 1 && !p.spent { // a success, as far as the plugin can know
-		p.tries, p.transient = 0, 0
 	}
 	if is == Standby && len(all) == 1 && !p.said && !k.chose(p.path, EventStandby) {
 		k.failf("%q stands by from now on, and no event says so (N2)", p.path)

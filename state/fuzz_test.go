@@ -2,6 +2,7 @@ package state
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -40,7 +41,7 @@ type step struct {
 // story tells the last steps.
 func story(steps []step) string {
 	var b strings.Builder
-	for _, s := range steps[max(0, len(steps)-tail):] {
+	for _, s := range steps[max(0, len(steps)-*tail):] {
 		fmt.Fprintf(&b, "%v  %s\n", s.now.Sub(start), describe(s.in))
 		for _, e := range s.out {
 			fmt.Fprintf(&b, "      → %s\n", describe(e))
@@ -50,7 +51,7 @@ func story(steps []step) string {
 }
 
 // tail is how many steps of a history a failure shows.
-const tail = 25
+var tail = flag.Int("tail", 25, "how many steps a failure of the simulation or of a history shows")
 
 var (
 	fuzzRoots = []string{"/a", "/b"}

@@ -126,8 +126,8 @@ func (s *simulation) step(in Input) {
 	s.inputs++
 	out := s.core.Step(s.now, in)
 	s.trace.add(s.now, in, out)
-	if s.steps = append(s.steps, step{s.now, in, out}); len(s.steps) > 4*tail {
-		s.steps = slices.Clone(s.steps[len(s.steps)-tail:])
+	if s.steps = append(s.steps, step{s.now, in, out}); len(s.steps) > 4**tail {
+		s.steps = slices.Clone(s.steps[len(s.steps)-*tail:])
 	}
 	s.err = errors.Join(s.check.step(s.now, in, out), s.check.core(s.core))
 	if s.inputs%16 == 0 {
