@@ -105,19 +105,20 @@ func (c *Core) call(s *socket, k kind, key name, parked bool) {
 
 // reason is why the registration of s must go now.
 func (c *Core) reason(s *socket) Reason {
+	h := s.registered
 	switch {
 	case c.stopping:
 		return ReasonStopping
 	case s.gone:
 		return ReasonGone
-	case s.current() && c.gaveUp(s.registered):
+	case s.current() && c.gaveUp(h):
 		return ReasonUnreachable
-	case s.current():
-		return ReasonOutranked
-	case s.answer == nil && s.refused == accepted && !s.registered.makeWay.IsZero() && !c.now.Before(s.registered.makeWay):
+	case !s.current() && (s.answer != nil || s.refused != accepted):
+		return ReasonReplaced
+	case !s.current() && !c.now.Before(h.makeWay):
 		return ReasonSilent
 	}
-	return ReasonReplaced
+	return ReasonOutranked
 }
 
 // registerNow follows a Validate that passed.
