@@ -238,26 +238,28 @@ func (k *checker) replaced(p *pathModel, was scanner.Identity) {
 	newInode := was.Inode != 0 && is.Inode != 0 && !sameFile(was, is)
 	ended := p.current() && p.held.conn != nil && p.held.conn.ended && p.held.since.IsZero() // the stamps are not alone in saying that it is another one
 	if p.wait != nil && p.wait.why == lost && !p.current() {
-		if p.tolerate = p.wait.by; p.wait.by.IsZero() { // FINDING 2
-			p.tolerate = k.now.Add(time.Minute)
-		}
+		p.tolerate = p.lastReset.Add(5 * time.Second) // then at the latest
 	}
+	if p.answer != nil && p.answer.open {
+		p.tolerate = p.lastReset.Add(5 * time.Second)
+	}
+	blocked := p.blocked
 	k.newInstance(p)
 	k.counts["replaced"]++
 	unsure := false
 	switch {
 	case newInode, ended:
 		p.afresh(k.now)
-	case k.now.Sub(p.lastReset) >= 5*time.Second:
+	case k.resets(p):
 		p.lastReset = k.now
 		p.afresh(k.now)
 	case underWay || unclear && k.pausesAfresh(p):
 		p.tries++
 		p.transient++
 		p.refused, p.never = accepted, false
-		unsure = true
+		unsure, p.failed = true, true
 	case p.refused != accepted, (p.held != nil || p.linger != nil) && p.tries == 0:
-		p.next, p.never = p.lastReset.Add(5*time.Second), false
+		p.next, p.never, p.blocked = p.lastReset.Add(5*time.Second), false, blocked
 	}
 	p.want(EventReplaced)
 	if underWay || unclear {
@@ -269,6 +271,19 @@ func (k *checker) replaced(p *pathModel, was scanner.Identity) {
 		p.held.unsure = true
 	}
 	k.dropObserved(p)
+}
+
+// resets is R12: stamps alone reset the backoff once in 5 s.
+func (k *checker) resets(p *pathModel) bool {
+	if k.now.Sub(p.lastReset) >= 5*time.Second {
+		p.reset0 = k.now
+		return true
+	}
+	if k.now.Sub(p.reset0) >= 5*time.Second && k.triesOfReplaced(p) == 0 { // whether the last one counted is open
+		p.reset0 = k.now
+		return true
+	}
+	return false
 }
 
 // pausesAfresh reports whether the Core counts what was under way as a failure.
@@ -287,7 +302,11 @@ func (k *checker) triesOfReplaced(p *pathModel) int {
 // judgedByStamps is I6: an Ask has failed, and meanwhile the stamps have changed. R12 says whether that is a fresh start or a failure.
 func (k *checker) judgedByStamps(p *pathModel, in Asked, conn *connModel) {
 	p.genOpen = true
-	if k.now.Sub(p.lastReset) >= 5*time.Second {
+	before := p.reset0
+	if k.resets(p) {
+		if p.current() && p.held.conn != nil && p.held.conn.ended {
+			p.reset0 = before // the end of the connection says so too
+		}
 		k.counts["fresh starts after an ask"]++
 		p.lastReset = k.now
 		k.newInstance(p)
@@ -302,7 +321,7 @@ func (k *checker) judgedByStamps(p *pathModel, in Asked, conn *connModel) {
 		k.newInstance(p)
 		p.tries++
 		p.transient++
-		p.refused, p.never, p.awaited = accepted, false, false
+		p.refused, p.never, p.awaited, p.failed = accepted, false, false, true
 		p.want(EventReplaced)
 		p.makeWay(k.now)
 		if p.held != nil && p.held.replaced.Equal(k.now) {

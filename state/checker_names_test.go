@@ -52,7 +52,7 @@ func (k *checker) departs(p *pathModel) (reasons []Reason) {
 			reasons = append(reasons, ReasonSilent)
 		}
 	}
-	if k.expired(p.held) {
+	if k.expired(p.held) && p.current() {
 		reasons = append(reasons, ReasonUnreachable)
 	}
 	return reasons
@@ -311,6 +311,9 @@ func (k *checker) deregister(e Deregister) {
 	if slices.Contains(reasons, ReasonReplaced) || slices.Contains(reasons, ReasonSilent) {
 		k.counts["replacements"]++
 	}
+	if k.expired(p.held) && !slices.Contains(reasons, ReasonUnreachable) { // whether R6's time goes before L2's is open
+		reasons = append(reasons, ReasonUnreachable)
+	}
 	if late {
 		reasons = append(reasons, ReasonGone, ReasonReplaced, ReasonSilent)
 	}
@@ -320,9 +323,6 @@ func (k *checker) deregister(e Deregister) {
 	if k.excludes(p.held.reg.key()) && !late && !k.stopping {
 		if c := k.challenger(p); c != nil {
 			reasons = append(reasons, ReasonOutranked)
-			if !p.current() {
-				reasons = append(reasons, ReasonReplaced) // FINDING 1
-			}
 			if len(reasons) == 1 {
 				k.counts["takeovers"]++
 			}

@@ -165,6 +165,11 @@ func (k *checker) sharpen(v View) {
 
 // busy is R11: a slot that may be used is used. And what is to be done later has its Deadline.
 func (k *checker) busy() {
+	for _, p := range k.paths {
+		if p.leaving() && p.call.started.Equal(k.now) {
+			k.evicting = 0 // FINDING 5
+		}
+	}
 	if k.evicting > 0 {
 		k.failf("%d probes were ended for nobody (R11)", k.evicting)
 	}
@@ -239,7 +244,7 @@ func (k *checker) timesOfCalls(p *pathModel) (times []time.Time) {
 		if p.present && !p.current() && !k.cfg.Observe {
 			times = append(times, h.replaced.Add(2*time.Second))
 		}
-		if !h.since.IsZero() && k.grace > 0 && !k.cfg.Observe {
+		if p.current() && !h.since.IsZero() && k.grace > 0 && !k.cfg.Observe {
 			times = append(times, h.since.Add(k.grace))
 		}
 	}

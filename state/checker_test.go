@@ -117,6 +117,8 @@ type pathModel struct {
 	never     bool
 	early     bool // it may be asked before next
 	lastReset time.Time
+	reset0    time.Time // lastReset, if what moved it did not count
+	failed    bool      // the replacement that an event is about to tell counted as a failure
 	excused   bool // it was refused once, which does not count
 	urgent    bool // somebody asked for it: as good as a first try
 	evicted   bool // its last probe was ended to make room, which makes the next one a retry
@@ -194,7 +196,7 @@ func (k *checker) step(now time.Time, in Input, out []Effect) error {
 	k.now, k.out, k.errs, k.soonest, k.evicting, k.blurred = now, out, nil, wakeup{}, 0, false
 	k.mustRegister, k.mustValidate, k.mustDeregister, k.ended = nil, nil, nil, nil
 	for _, p := range k.paths {
-		p.wants, p.mays, p.mention = nil, nil, ""
+		p.wants, p.mays, p.mention, p.failed = nil, nil, "", false
 	}
 	k.park()
 	k.input(in)
@@ -313,7 +315,7 @@ func (k *checker) tried(p *pathModel, in Asked, conn *connModel) {
 	case in.Err == nil && k.types[in.Info.Type]:
 		p.info, p.refused = &in.Info, accepted
 		p.answer = &answerModel{conn: conn, info: in.Info, peer: in.Peer}
-		p.blocked = nil
+		p.blocked, p.next = nil, k.now
 	case in.Err == nil:
 		p.info = &in.Info
 		k.refuse(p, unknownType, conn)
@@ -437,8 +439,8 @@ func (k *checker) departed(p *pathModel, f *flightModel) {
 	if h == nil {
 		return
 	}
-	if p.present && f.instance == p.instance && p.answer == nil && h.conn.live() && h.since.IsZero() && !k.stopping {
-		p.answer = &answerModel{conn: h.conn, info: h.info, peer: h.peer, ack: h.ack, open: p.wait != nil || p.probe != nil && p.probe.kind == ask}
+	if p.present && f.instance == p.instance && p.answer == nil && h.conn.live() && h.since.IsZero() {
+		p.answer = &answerModel{conn: h.conn, info: h.info, peer: h.peer, ack: h.ack, open: k.stopping || p.wait != nil || p.probe != nil && p.probe.kind == ask}
 		k.counts["demotions"]++
 	}
 	if p.wait != nil && p.wait.why == doubt {
@@ -770,20 +772,21 @@ func (k *checker) tells(p *pathModel, e Emit) {
 	ev := e.Event
 	switch ev.Kind {
 	case EventReplaced:
-		if !ev.NextTry.After(k.now) || p.next.Equal(ev.NextTry) {
-			break
+		switch {
+		case !ev.NextTry.After(k.now) || p.next.Equal(ev.NextTry):
+		case p.failed:
+			k.nextTry(p, ev.NextTry)
+		default: // R12's 5 s
+			if p.next = ev.NextTry; ev.NextTry.Sub(k.now) > 5*time.Second {
+				k.failf("%q is replaced and asked no sooner than %v (R12)", p.path, ev.NextTry)
+			}
 		}
-		fallthrough
 	case EventFailing, EventUnreachable:
 		if ev.NextTry.IsZero() && p.leaving() { // it is not shown, and comes all the same
 			p.wait = &waitModel{why: pace, what: waitAsk, from: k.now, by: k.now.Add(2 * time.Minute)}
 			break
 		}
-		if p.held != nil && p.held.unsure {
-			p.held.replaced, p.held.unsure = ev.NextTry, false
-		}
-		p.next = ev.NextTry
-		k.paced(p.path, p.transient, ev.NextTry)
+		k.nextTry(p, ev.NextTry)
 	case EventNotAcknowledged:
 		if !p.current() { // a standby
 			break
@@ -802,6 +805,15 @@ func (k *checker) tells(p *pathModel, e Emit) {
 			k.failf("%q was deregistered because it is %q, and the reason is %v", p.path, ev.Reason, d.reasons)
 		}
 	}
+}
+
+// nextTry takes from an event when a socket that has failed is tried again.
+func (k *checker) nextTry(p *pathModel, at time.Time) {
+	if p.held != nil && p.held.unsure {
+		p.held.replaced, p.held.unsure = at, false
+	}
+	p.next = at
+	k.paced(p.path, p.transient, at)
 }
 
 // paced is R12: 0.5 s, doubled, with 20 % jitter, and never more than 2 min.

@@ -134,6 +134,8 @@ func (k *checker) phaseOf(p *pathModel) (Phase, []Phase) {
 		return one(Registered)
 	case p.answer != nil && p.answer.open:
 		return one(Registering, Standby, Pending)
+	case standing == yes && k.stopping:
+		return one(Standby, Registering)
 	case standing == yes:
 		return one(Standby)
 	case standing == maybe:
