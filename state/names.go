@@ -12,8 +12,9 @@ type standing struct {
 	answers, holds name
 	rank           rank
 	leaving, lost  bool
-	spent, calling bool
-	linked         bool
+	spent, linked  bool
+	calling        bool
+	registered     bool // under whatever name: it does not take another before that is gone
 }
 
 // exclusive reports whether plugins of a type are given to the handler one at a time for each name. Whoever only observes gives none.
@@ -158,7 +159,7 @@ func (c *Core) enroll(s *socket) {
 	if names == ([2]name{}) && s.enrolled == names {
 		return
 	}
-	now.rank, now.spent, now.calling = s.rank, s.spent, s.call != nil
+	now.rank, now.spent, now.calling, now.registered = s.rank, s.spent, s.call != nil, s.registered != nil
 	changed := now != s.stood
 	s.stood = now
 	for _, key := range s.enrolled {

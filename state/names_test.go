@@ -248,3 +248,19 @@ func TestHolderReplaced(t *testing.T) {
 		t.Errorf("calls: %q", calls)
 	}
 }
+
+// N2: an instance that first has to give up another name takes over when it has.
+func TestTakeoverAfterAnotherName(t *testing.T) {
+	d := contest(t)
+	d.step(HandlerAdded{Type: dra})
+	a, b := sock("a", 1, 1), sock("b", 2, 1)
+	d.play(d.scan(a))
+	d.phase(dir+"/a", Registered)
+	d.want(d.scan(a, b), "5 ask b")
+	d.want(d.by(5, &first, dra, "y"), "6 validate b DRA/y inode 2")
+	d.play(d.ok(6))
+	d.want(d.scan(a, sock("b", 3, 1)), "9 ask b")
+	d.want(d.by(9, &first, csi, "x"), "10 deregister b DRA/y inode 2")
+	d.want(d.ok(10), "close 5", "11 deregister a CSI/x inode 1")
+	d.want(d.ok(11), "12 validate b CSI/x inode 3")
+}
