@@ -175,16 +175,17 @@ func (k *checker) doubts(p *pathModel) *waitModel {
 	if p.wait != nil && p.wait.why == doubt {
 		return p.wait
 	}
+	p.doubted = true
 	at := latest(k.now, p.lastReset.Add(5*time.Second))
 	p.lastReset = at // FINDING 3
-	return &waitModel{why: doubt, what: waitAsk, from: at, by: at}
+	return &waitModel{why: doubt, what: waitAsk, from: latest(k.now, p.reset0.Add(5*time.Second)), by: at}
 }
 
 func (k *checker) newInstance(p *pathModel) {
 	p.present, p.info, p.spent = true, nil, false
 	p.instance++
 	p.genOpen = true
-	p.spacing1 = 0
+	p.spacing1, p.doubted = 0, false
 	p.rank = rankModel{k.discoveries, p.entry.ID.ModTime, p.path}
 	p.outdate()
 }
@@ -223,8 +224,8 @@ func (k *checker) dropObserved(p *pathModel) {
 }
 
 // lingering ends what dropObserved allows.
-func (p *pathModel) lingering(now time.Time) {
-	if p.answer != nil || p.refused != accepted || p.held != nil || now.Sub(p.lingers) >= 2*time.Second {
+func (p *pathModel) lingering(now time.Time, stopping bool) {
+	if p.answer != nil || p.refused != accepted || p.held != nil || !stopping && now.Sub(p.lingers) >= 2*time.Second {
 		p.linger = nil
 	}
 }
@@ -232,7 +233,7 @@ func (p *pathModel) lingering(now time.Time) {
 // replaced is another instance at the path. R12: a new inode starts afresh, stamps alone at most once in 5 s.
 func (k *checker) replaced(p *pathModel, was scanner.Identity) {
 	asking := p.probe != nil && p.probe.kind == ask
-	underWay := asking && !p.current() || p.answer != nil && k.standing(p) == no || p.live(p.call)
+	underWay := asking && !p.current() || p.answer != nil && !p.answer.open && k.standing(p) == no || p.live(p.call)
 	unclear := !underWay && (asking || p.answer != nil) // a check, or perhaps a standby
 	is := p.entry.ID
 	newInode := was.Inode != 0 && is.Inode != 0 && !sameFile(was, is)
@@ -244,11 +245,17 @@ func (k *checker) replaced(p *pathModel, was scanner.Identity) {
 		p.tolerate = p.lastReset.Add(5 * time.Second)
 	}
 	blocked := p.blocked
+	witness := p.answer != nil && p.answer.conn != nil && p.answer.conn.ended
 	k.newInstance(p)
 	k.counts["replaced"]++
 	unsure := false
 	switch {
-	case newInode, ended:
+	case newInode:
+		p.afresh(k.now)
+	case ended || witness && k.triesOfReplaced(p) == 0:
+		if k.now.Sub(p.lastReset) >= 5*time.Second { // whether that counts as one by stamps is open
+			p.lastReset = k.now
+		}
 		p.afresh(k.now)
 	case k.resets(p):
 		p.lastReset = k.now
@@ -260,6 +267,9 @@ func (k *checker) replaced(p *pathModel, was scanner.Identity) {
 		unsure, p.failed = true, true
 	case p.refused != accepted, (p.held != nil || p.linger != nil) && p.tries == 0:
 		p.next, p.never, p.blocked = p.lastReset.Add(5*time.Second), false, blocked
+	}
+	if p.excused && p.next.After(k.now) {
+		p.tolerate, p.early = k.now.Add(5*time.Second), true // FINDING 7
 	}
 	p.want(EventReplaced)
 	if underWay || unclear {

@@ -103,10 +103,10 @@ func (k *checker) best(key name) (best *pathModel, sure bool) {
 }
 
 // challenger is the best one of those that may take a name over from its holder.
-func (k *checker) challenger(h *pathModel) (best *pathModel) {
+func (k *checker) challenger(h *pathModel, open bool) (best *pathModel) {
 	key := h.held.reg.key()
 	for _, p := range k.paths {
-		if p != h && p.candidate(key) && p.above(h) && mayTakeOver(p, h) && (best == nil || p.above(best)) {
+		if p != h && p.candidate(key) && (open || !p.answer.open) && p.above(h) && mayTakeOver(p, h) && (best == nil || p.above(best)) {
 			best = p
 		}
 	}
@@ -321,7 +321,7 @@ func (k *checker) deregister(e Deregister) {
 		reasons = append(reasons, ReasonStopping)
 	}
 	if k.excludes(p.held.reg.key()) && !late && !k.stopping {
-		if c := k.challenger(p); c != nil {
+		if c := k.challenger(p, true); c != nil {
 			reasons = append(reasons, ReasonOutranked)
 			if len(reasons) == 1 {
 				k.counts["takeovers"]++

@@ -119,11 +119,11 @@ type pathModel struct {
 	lastReset time.Time
 	reset0    time.Time // lastReset, if what moved it did not count
 	failed    bool      // the replacement that an event is about to tell counted as a failure
-	excused   bool // it was refused once, which does not count
-	urgent    bool // somebody asked for it: as good as a first try
-	evicted   bool // its last probe was ended to make room, which makes the next one a retry
-	awaited   bool // Synced waits for it
-	goesOn    bool // or does not: its try has failed, and goes on at once
+	excused   bool      // it was refused once, which does not count
+	urgent    bool      // somebody asked for it: as good as a first try
+	evicted   bool      // its last probe was ended to make room, which makes the next one a retry
+	awaited   bool      // Synced waits for it
+	goesOn    bool      // or does not: its try has failed, and goes on at once
 
 	wants   [][]EventKind // of each one has to come in this Step
 	mays    []EventKind
@@ -132,7 +132,7 @@ type pathModel struct {
 
 	said     bool // that it stands by
 	tolerate time.Time
-	stuck    bool
+	doubted  bool       // a doubt is planned
 	linger   *connModel // in observe mode the connection of an instance that was replaced may stand until the new one has answered
 	lingers  time.Time
 	blocked  *name  // it was refused because this name is another one's
@@ -202,7 +202,7 @@ func (k *checker) step(now time.Time, in Input, out []Effect) error {
 	k.input(in)
 	k.park()
 	for _, p := range k.paths {
-		p.lingering(k.now)
+		p.lingering(k.now, k.stopping)
 	}
 	k.judge()
 	k.unblock()
@@ -300,7 +300,7 @@ func (k *checker) asked(in Asked) {
 	case in.Failure == Stale && in.Err != nil:
 		p.wait = &waitModel{why: stale, what: waitLook, from: latest(k.now, p.lastLook.Add(lookGap)), check: f.check && p.current()}
 		p.wait.by = latest(k.now, p.lookEnd.Add(lookGap))
-	case f.check && p.current() && (!p.leaving() || k.chose(p.path, EventAdopted, EventReachable)):
+	case f.check && p.current() && (!p.leaving() || k.chose(p.path, EventAdopted, EventReachable, EventReplaced)):
 		k.checked(p, f, in, conn)
 	case in.Err != nil && f.stamped:
 		k.judgedByStamps(p, in, conn)
@@ -446,7 +446,6 @@ func (k *checker) departed(p *pathModel, f *flightModel) {
 	if p.wait != nil && p.wait.why == doubt {
 		p.wait = nil
 	}
-	p.stuck = p.answer != nil
 	switch {
 	case k.stopping:
 	case k.excludes(key):
@@ -652,7 +651,7 @@ func (k *checker) ask(e Ask) {
 		k.failf("ask %d of %q at %v, before its next try at %v, never=%v (R12)", e.ID, e.Path, k.now, p.next, p.never)
 	}
 	p.probe.check = p.current()
-	p.probe.doubt = w != nil && w.why == doubt
+	p.probe.doubt, p.doubted = w != nil && w.why == doubt || p.doubted, false
 	if p.probe.check {
 		k.counts["checks"]++
 		p.lastCheck, p.lastCheckOf = k.now, p.instance
@@ -730,6 +729,7 @@ func (k *checker) cancel(e Cancel) {
 		k.dropped[e.ID] = f
 	case f.kind == kindLook:
 		p.look = nil
+		p.lastLook = p.lookEnd // FINDING 6
 		delete(k.flights, e.ID)
 	}
 }

@@ -227,10 +227,12 @@ func (s *simulation) wrong(p *simPlugin, m *pathModel) string {
 		return ""
 	case m.answer != nil && s.check.standing(m) == yes && s.conns[m.answer.conn.id] == p:
 		return ""
+	case m.refused == unknownType && m.info != nil && !s.check.types[m.info.Type]: // another process has its socket now, which nobody can know (R8)
+		return ""
 	case m.refused == permanent && m.blocked != nil:
 		return ""
 	}
-	return "listens and is not registered"
+	return fmt.Sprintf("listens and is %s: tries %d, next %v, answer %v", m.phase, m.tries, m.next, m.answer)
 }
 
 // finish converges, removes everything and looks for what is left; or stops in the midst of it.
