@@ -93,7 +93,7 @@ func (c *Core) replaced(s *socket, e scanner.Entry) {
 		s.tries++
 		s.err = "the socket changed again while it was being tried"
 		s.refused, s.nextTry, s.never = accepted, c.now.Add(s.delays.next(c.random)), false
-	case s.refused != accepted, s.registered != nil && s.tries == 0, s.nextTry.Sub(s.lastReset) > stampReset && s.tries == 0:
+	case s.refused != accepted, s.tries == 0 && (s.registered != nil && !s.nextTry.After(c.now) || s.nextTry.Sub(s.lastReset) > stampReset):
 		s.nextTry, s.never = s.lastReset.Add(stampReset), false
 	}
 	if underWay {

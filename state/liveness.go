@@ -70,7 +70,7 @@ func (c *Core) dropLook(s *socket) {
 	}
 	delete(c.flights, s.look.id)
 	c.do(Cancel{s.look.id})
-	s.look = nil
+	s.look, s.lookedEnd = nil, c.now
 }
 
 // looked takes the end of a look. It never removes anything: only a scan confirms that something is gone (L1).
@@ -180,7 +180,6 @@ func (c *Core) doubt(s *socket) {
 	if earliest := s.lastReset.Add(stampReset); h.checkAt.Before(earliest) {
 		h.checkAt = earliest
 	}
-	s.lastReset = h.checkAt
 }
 
 // another has the instance that answers be another one than the one that is registered.

@@ -43,10 +43,17 @@ func (c *Core) parkable() *flight {
 
 // evictable is the next probe to give way.
 func (c *Core) evictable() *flight {
-	if c.stopping || !c.probes.crowded() {
+	if c.stopping || c.probes.used < c.probes.size {
 		return nil
 	}
-	return c.probing.oldest()
+	for c.probes.first.Len() > 0 {
+		if s := c.probes.first[0].socket; c.wantsProbe(s) == none {
+			c.probes.drop(s) // it has come to want something else
+			continue
+		}
+		return c.probing.oldest()
+	}
+	return nil
 }
 
 // roomAt is when makeRoom has something to do if nothing happens before. Zero: never.

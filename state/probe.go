@@ -59,6 +59,9 @@ func (c *Core) startProbe(s *socket) {
 	switch k {
 	case ask:
 		f.seen = s.entry.ID
+		if s.current() && s.registered.doubt {
+			s.lastReset = c.now
+		}
 		c.do(Ask{Op: f.op(), Entry: s.entry, Tries: s.tries, Unseen: s.unseen})
 		s.unseen = time.Time{}
 	case tell:

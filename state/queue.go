@@ -78,9 +78,6 @@ func (q *slots) next() *socket {
 	return t.socket
 }
 
-// crowded reports whether a first try waits because every place is taken.
-func (q *slots) crowded() bool { return q.used >= q.size && q.first.Len() > 0 }
-
 func (q *slots) take()    { q.used++ }
 func (q *slots) release() { q.used-- }
 
