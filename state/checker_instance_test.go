@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -177,7 +178,6 @@ func (k *checker) doubts(p *pathModel) *waitModel {
 	}
 	p.doubted = true
 	at := latest(k.now, p.lastReset.Add(5*time.Second))
-	p.lastReset = at // FINDING 3
 	return &waitModel{why: doubt, what: waitAsk, from: latest(k.now, p.reset0.Add(5*time.Second)), by: at}
 }
 
@@ -252,7 +252,7 @@ func (k *checker) replaced(p *pathModel, was scanner.Identity) {
 	switch {
 	case newInode:
 		p.afresh(k.now)
-	case ended || witness && k.triesOfReplaced(p) == 0:
+	case ended || witness && k.freshly(p):
 		if k.now.Sub(p.lastReset) >= 5*time.Second { // whether that counts as one by stamps is open
 			p.lastReset = k.now
 		}
@@ -265,11 +265,9 @@ func (k *checker) replaced(p *pathModel, was scanner.Identity) {
 		p.transient++
 		p.refused, p.never = accepted, false
 		unsure, p.failed = true, true
+	case p.excused && p.tries == 0 && p.refused == accepted && p.next.After(k.now):
 	case p.refused != accepted, (p.held != nil || p.linger != nil) && p.tries == 0:
 		p.next, p.never, p.blocked = p.lastReset.Add(5*time.Second), false, blocked
-	}
-	if p.excused && p.next.After(k.now) {
-		p.tolerate, p.early = k.now.Add(5*time.Second), true // FINDING 7
 	}
 	p.want(EventReplaced)
 	if underWay || unclear {
@@ -289,11 +287,19 @@ func (k *checker) resets(p *pathModel) bool {
 		p.reset0 = k.now
 		return true
 	}
-	if k.now.Sub(p.reset0) >= 5*time.Second && k.triesOfReplaced(p) == 0 { // whether the last one counted is open
+	if k.now.Sub(p.reset0) >= 5*time.Second && k.freshly(p) { // whether the last one counted is open
 		p.reset0 = k.now
 		return true
 	}
 	return false
+}
+
+// freshly reports whether the Core starts afresh with an instance that is replaced: it has not failed, and it is asked now or waits for a place.
+func (k *checker) freshly(p *pathModel) bool {
+	return k.triesOfReplaced(p) == 0 && (p.tries > 0 || k.liveProbes() >= k.probes-k.probes/4 || slices.ContainsFunc(k.out, func(e Effect) bool {
+		ask, ok := e.(Ask)
+		return ok && ask.Path == p.path
+	}))
 }
 
 // pausesAfresh reports whether the Core counts what was under way as a failure.
@@ -362,6 +368,7 @@ func (k *checker) lookAt(e Look) {
 		k.failf("look %d at %q beside %d", e.ID, e.Path, p.look.id)
 	case k.now.Before(p.lastLook.Add(lookGap)):
 		k.failf("look %d at %q, which was looked at at %v", e.ID, e.Path, p.lastLook)
+	case w == nil && p.current() && !p.held.since.IsZero(): // its connection has ended while it was unreachable
 	case w == nil, w.what != waitLook && w.what != waitEither:
 		k.failf("look %d at %q for no reason", e.ID, e.Path)
 	case k.now.Before(w.from):

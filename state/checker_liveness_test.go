@@ -146,7 +146,7 @@ func (k *checker) lost(p *pathModel, c *connModel) {
 		k.counts["spaced checks"]++
 	}
 	// Whether another instance goes on with the spacing is open, and whether the pauses are counted from one check or from the end of its connection.
-	by := latest(k.now.Add(pause(p.spacing)), p.lookEnd.Add(lookGap))
+	by := latest(k.now.Add(pause(p.spacing)), latest(p.lastLook, p.lookEnd).Add(lookGap))
 	from := p.lastCheck.Add(pause(p.spacing1))
 	p.spacing++
 	p.spacing1++

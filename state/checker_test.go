@@ -299,7 +299,7 @@ func (k *checker) asked(in Asked) {
 	switch {
 	case in.Failure == Stale && in.Err != nil:
 		p.wait = &waitModel{why: stale, what: waitLook, from: latest(k.now, p.lastLook.Add(lookGap)), check: f.check && p.current()}
-		p.wait.by = latest(k.now, p.lookEnd.Add(lookGap))
+		p.wait.by = latest(p.wait.from, p.lookEnd.Add(lookGap))
 	case f.check && p.current() && (!p.leaving() || k.chose(p.path, EventAdopted, EventReachable, EventReplaced)):
 		k.checked(p, f, in, conn)
 	case in.Err != nil && f.stamped:
@@ -499,6 +499,8 @@ func (k *checker) notified(in Notified) {
 			p.held.fails++
 			p.want(EventNotAcknowledged)
 		}
+	default:
+		p.mays = append(p.mays, EventNotAcknowledged) // FINDING 8
 	}
 }
 
@@ -652,6 +654,9 @@ func (k *checker) ask(e Ask) {
 	}
 	p.probe.check = p.current()
 	p.probe.doubt, p.doubted = w != nil && w.why == doubt || p.doubted, false
+	if p.probe.doubt || p.current() && !p.held.since.IsZero() && p.held.conn.live() {
+		p.lastReset = k.now
+	}
 	if p.probe.check {
 		k.counts["checks"]++
 		p.lastCheck, p.lastCheckOf = k.now, p.instance
@@ -728,8 +733,7 @@ func (k *checker) cancel(e Cancel) {
 		delete(k.flights, e.ID)
 		k.dropped[e.ID] = f
 	case f.kind == kindLook:
-		p.look = nil
-		p.lastLook = p.lookEnd // FINDING 6
+		p.look, p.lookEnd = nil, k.now
 		delete(k.flights, e.ID)
 	}
 }
