@@ -76,6 +76,7 @@ func (k *checker) scan(in Scanned) {
 	r.looked = true
 	switch {
 	case in.Snapshot == nil:
+		r.used = latest(r.used, in.Started) // FINDING 9
 		return
 	case in.Snapshot == r.last && (!r.behind || in.Err != nil):
 		r.used = latest(r.used, in.Started)
@@ -199,7 +200,7 @@ func (p *pathModel) outdate() {
 }
 
 func (p *pathModel) afresh(now time.Time) {
-	p.tries, p.transient, p.refused, p.next, p.never, p.excused = 0, 0, accepted, now, false, false
+	p.tries, p.transient, p.refused, p.next, p.never, p.excused, p.soft = 0, 0, accepted, now, false, false, false
 }
 
 // makeWay is R6: the time runs from the first replacement, or from when the new instance is first asked.
@@ -244,21 +245,23 @@ func (k *checker) replaced(p *pathModel, was scanner.Identity) {
 	if p.answer != nil && p.answer.open {
 		p.tolerate = p.lastReset.Add(5 * time.Second)
 	}
-	blocked := p.blocked
+	blocked, early := p.blocked, p.early
+	evidence, before := p.wait != nil && p.wait.why == lost, p.reset0
 	witness := p.answer != nil && p.answer.conn != nil && p.answer.conn.ended
 	k.newInstance(p)
 	k.counts["replaced"]++
 	unsure := false
 	switch {
 	case newInode:
+		p.lastReset = k.now // whether that counts as a reset by stamps is open
 		p.afresh(k.now)
-	case ended || witness && k.freshly(p):
-		if k.now.Sub(p.lastReset) >= 5*time.Second { // whether that counts as one by stamps is open
-			p.lastReset = k.now
-		}
-		p.afresh(k.now)
-	case k.resets(p):
+	case ended || witness && k.freshly(p, underWay):
 		p.lastReset = k.now
+		p.afresh(k.now)
+	case k.resets(p, underWay):
+		if p.lastReset = k.now; evidence {
+			p.reset0 = before
+		}
 		p.afresh(k.now)
 	case underWay || unclear && k.pausesAfresh(p):
 		p.tries++
@@ -268,7 +271,9 @@ func (k *checker) replaced(p *pathModel, was scanner.Identity) {
 	case p.excused && p.tries == 0 && p.refused == accepted && p.next.After(k.now):
 	case p.refused != accepted, (p.held != nil || p.linger != nil) && p.tries == 0:
 		p.next, p.never, p.blocked = p.lastReset.Add(5*time.Second), false, blocked
+		p.early = p.early || p.reset0 != p.lastReset
 	}
+	p.early = p.early || early && p.next.After(k.now) || p.soft
 	p.want(EventReplaced)
 	if underWay || unclear {
 		p.awaited = false
@@ -282,21 +287,21 @@ func (k *checker) replaced(p *pathModel, was scanner.Identity) {
 }
 
 // resets is R12: stamps alone reset the backoff once in 5 s.
-func (k *checker) resets(p *pathModel) bool {
+func (k *checker) resets(p *pathModel, underWay bool) bool {
 	if k.now.Sub(p.lastReset) >= 5*time.Second {
 		p.reset0 = k.now
 		return true
 	}
-	if k.now.Sub(p.reset0) >= 5*time.Second && k.freshly(p) { // whether the last one counted is open
-		p.reset0 = k.now
+	if k.now.Sub(p.reset0) >= 5*time.Second && k.freshly(p, underWay) { // whether the last one counted is open
 		return true
 	}
+	p.soft = p.soft || k.now.Sub(p.reset0) >= 5*time.Second
 	return false
 }
 
 // freshly reports whether the Core starts afresh with an instance that is replaced: it has not failed, and it is asked now or waits for a place.
-func (k *checker) freshly(p *pathModel) bool {
-	return k.triesOfReplaced(p) == 0 && (p.tries > 0 || k.liveProbes() >= k.probes-k.probes/4 || slices.ContainsFunc(k.out, func(e Effect) bool {
+func (k *checker) freshly(p *pathModel, underWay bool) bool {
+	return k.triesOfReplaced(p) == 0 && (underWay || p.tries > 0 || slices.ContainsFunc(k.out, func(e Effect) bool {
 		ask, ok := e.(Ask)
 		return ok && ask.Path == p.path
 	}))
@@ -319,7 +324,7 @@ func (k *checker) triesOfReplaced(p *pathModel) int {
 func (k *checker) judgedByStamps(p *pathModel, in Asked, conn *connModel) {
 	p.genOpen = true
 	before := p.reset0
-	if k.resets(p) {
+	if k.resets(p, true) {
 		if p.current() && p.held.conn != nil && p.held.conn.ended {
 			p.reset0 = before // the end of the connection says so too
 		}
@@ -423,12 +428,15 @@ func (k *checker) lookedAt(in Looked) {
 		k.counts["looks that found another"]++
 		k.discoveries++
 		k.roots[p.root].behind = true
-		p.wait, p.loose = nil, true
+		p.loose = true
 		k.changed(p, in.Entry)
+		if p.wait == w {
+			p.wait = nil
+		}
 	case in.Err == nil && w.why == stale:
 		p.loose = true
 		k.staleFails(p, w)
-	case p.current() && !p.held.since.IsZero(): // it goes on with its backoff
+	case p.current() && !p.held.since.IsZero() && w.why == lost && !errors.Is(in.Err, fs.ErrNotExist): // it goes on with its backoff
 		p.wait, p.early, p.loose = nil, true, true
 	case in.Err == nil:
 		p.loose = true

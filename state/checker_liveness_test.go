@@ -220,6 +220,7 @@ func (k *checker) checked(p *pathModel, f *flightModel, in Asked, conn *connMode
 	k.counts["another process answered"]++
 	k.discoveries++
 	k.newInstance(p)
+	p.lastReset = k.now // which may count as a reset by stamps
 	p.afresh(k.now)
 	p.want(EventReplaced)
 	p.makeWay(k.now)

@@ -119,6 +119,7 @@ type pathModel struct {
 	lastReset time.Time
 	reset0    time.Time // lastReset, if what moved it did not count
 	failed    bool      // the replacement that an event is about to tell counted as a failure
+	soft      bool      // whether it is excused is open
 	excused   bool      // it was refused once, which does not count
 	urgent    bool      // somebody asked for it: as good as a first try
 	evicted   bool      // its last probe was ended to make room, which makes the next one a retry
@@ -323,7 +324,7 @@ func (k *checker) tried(p *pathModel, in Asked, conn *connModel) {
 		k.refuse(p, unsupported, nil)
 	case in.Failure == Permanent:
 		k.refuse(p, permanent, conn)
-	case in.Failure == Refused && p.tries == 0 && !p.excused && !p.leaving():
+	case in.Failure == Refused && p.tries == 0 && !p.leaving() && (!p.excused && !p.soft || p.soft && !k.chose(p.path, EventFailing)):
 		p.excused, p.next = true, k.now.Add(50*time.Millisecond)
 	default:
 		k.fail(p, conn)
@@ -356,6 +357,9 @@ func (k *checker) fail(p *pathModel, tell *connModel) {
 	p.transient++
 	p.awaited, p.never = false, false
 	if p.leaving() {
+		if k.closes(p.tell) { // it was a check, of which nobody is told
+			p.tell = nil
+		}
 		p.want(EventFailing, EventUnreachable)
 		return
 	}
@@ -654,7 +658,7 @@ func (k *checker) ask(e Ask) {
 	}
 	p.probe.check = p.current()
 	p.probe.doubt, p.doubted = w != nil && w.why == doubt || p.doubted, false
-	if p.probe.doubt || p.current() && !p.held.since.IsZero() && p.held.conn.live() {
+	if p.probe.doubt || p.current() && !p.held.since.IsZero() && p.entry.ID.Inode == 0 { // a doubt that is asked counts
 		p.lastReset = k.now
 	}
 	if p.probe.check {
@@ -777,7 +781,9 @@ func (k *checker) tells(p *pathModel, e Emit) {
 	switch ev.Kind {
 	case EventReplaced:
 		switch {
+		case ev.NextTry.IsZero():
 		case !ev.NextTry.After(k.now) || p.next.Equal(ev.NextTry):
+			p.next = ev.NextTry
 		case p.failed:
 			k.nextTry(p, ev.NextTry)
 		default: // R12's 5 s

@@ -133,7 +133,7 @@ func (k *checker) phaseOf(p *pathModel) (Phase, []Phase) {
 	case p.current():
 		return one(Registered)
 	case p.answer != nil && p.answer.open:
-		return one(Registering, Standby, Pending)
+		return one(Registering, Standby, Pending, Backoff)
 	case standing == yes && k.stopping:
 		return one(Standby, Registering)
 	case standing == yes:
