@@ -77,7 +77,8 @@ type Core struct {
 
 	probes, calls slots
 	probing       running
-	calling       running // those that are not parked
+	probeEnded    time.Time // the last one, and not by being given up
+	calling       running   // those that are not parked
 	parked        int
 	alarms        alarms
 	dirty         []*socket

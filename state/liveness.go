@@ -123,7 +123,7 @@ func (c *Core) checked(s *socket, f *flight, in Asked, conn EffectID) {
 	case in.Err == nil && known && h.same(in, moved):
 		c.recognized(s, in, conn, moved)
 	case in.Err == nil || in.Failure == Unsupported || in.Failure == Permanent:
-		c.another(s)
+		c.another(s, h.said.peer.process() && in.Peer.process())
 		c.judge(s, f, in, conn)
 	case in.Failure == Stale:
 		c.close(conn)
@@ -182,10 +182,15 @@ func (c *Core) doubt(s *socket) {
 	}
 }
 
-// another has the instance that answers be another one than the one that is registered.
-func (c *Core) another(s *socket) {
+// another has the instance that answers be another one than the one that is registered. Where that is no more than a guess, it may be one that drops its
+// connections, and goes on to be dialled at the pace of those (L2).
+func (c *Core) another(s *socket, certain bool) {
 	c.seen++
+	redials := s.redials
 	c.instance(s, s.entry)
+	if !certain {
+		s.redials = redials
+	}
 	s.startAfresh(c.now)
 	c.makeWay(s)
 	c.emit(Debug, s.event(EventReplaced))

@@ -468,3 +468,40 @@ func TestRestartsAgainAndAgain(t *testing.T) {
 		conn, id = id+1, id+6
 	}
 }
+
+// L2: where the process is unknown, a plugin that drops its connections may be another one each time, but is not registered at full speed.
+func TestDropsConnections(t *testing.T) {
+	d := witnessed(t, Config{}, sock("a", 1, 1), nil)
+	conn, asks := EffectID(1), 0
+	serve := func(lines []string) {
+		for len(lines) > 0 {
+			var id EffectID
+			var what string
+			_, _ = fmt.Sscanf(lines[0], "%d %s", &id, &what)
+			lines = lines[1:]
+			switch what {
+			case "look":
+				lines = append(lines, d.looks(id, sock("a", 1, 1))...)
+			case "ask":
+				conn = id
+				asks++
+				lines = append(lines, d.by(id, nil, csi, "x")...)
+			case "tell":
+				lines = append(lines, d.told(id)...)
+			case "validate", "register", "deregister":
+				lines = append(lines, d.ok(id)...)
+			}
+		}
+	}
+	for d.now.Sub(start) < time.Hour {
+		serve(d.ended(conn, false))
+		d.now = d.now.Add(time.Millisecond)
+		if at := d.core.Deadline(); at.After(d.now) {
+			d.now = at
+		}
+		serve(d.step(Tick{}))
+	}
+	if asks < 55 || asks > 75 {
+		t.Errorf("%d dials in an hour", asks)
+	}
+}

@@ -26,7 +26,7 @@ func (c *Core) makeRoom() bool {
 		c.park(f)
 		made = true
 	}
-	if f := c.evictable(); f != nil && c.now.Sub(f.began) >= evictAge {
+	if f := c.evictable(); f != nil && !c.now.Before(c.evictAt(f)) {
 		c.evict(f)
 		made = true
 	}
@@ -62,11 +62,21 @@ func (c *Core) roomAt() (at time.Time) {
 		at = f.began.Add(parkAge)
 	}
 	if f := c.evictable(); f != nil {
-		if evict := f.began.Add(evictAge); at.IsZero() || evict.Before(at) {
+		if evict := c.evictAt(f); at.IsZero() || evict.Before(at) {
 			at = evict
 		}
 	}
 	return at
+}
+
+// evictAt is when f gives way. As long as probes end, first tries get on, and whoever takes long may do so because the machine has much to do: what is
+// given up then would only have to be done again.
+func (c *Core) evictAt(f *flight) time.Time {
+	from := f.began
+	if c.probeEnded.After(from) {
+		from = c.probeEnded
+	}
+	return from.Add(evictAge)
 }
 
 // park lets a handler call go on without a place.

@@ -96,3 +96,15 @@ func TestParkingOnStop(t *testing.T) {
 	d.want(d.ok(7), "9 deregister b CSI/y inode 2")
 	d.want(d.ok(9), "close 5", "stopped")
 }
+
+// R11: as long as probes end, nobody gives way: on a busy machine all take long, and what is given up has to be done again.
+func TestNoEvictionWhileProbesEnd(t *testing.T) {
+	d := drive(t, Config{Probes: 4})
+	d.unchecked = true
+	d.scan(socks(0, 40)...)
+	for id := EffectID(1); id < 31; id++ {
+		d.want(d.wait(15 * time.Millisecond))
+		d.want(d.refused(id)[:1], fmt.Sprintf("%d ask s%04d", id+4, 39-(id+3)))
+	}
+	d.want(d.wait(20*time.Millisecond), "cancel 31", "35 ask s0005", "cancel 32", "36 ask s0004", "cancel 33", "37 ask s0003", "cancel 34", "38 ask s0002")
+}

@@ -90,7 +90,7 @@ func (c *Core) dropProbe(s *socket) {
 
 func (c *Core) endProbe(f *flight) *socket {
 	s := f.socket
-	s.probe, s.evicted = nil, false
+	s.probe, s.evicted, c.probeEnded = nil, false, c.now
 	c.probes.release()
 	c.touch(s)
 	return s
