@@ -251,6 +251,7 @@ func (k *checker) replaced(p *pathModel, was scanner.Identity) {
 	k.newInstance(p)
 	k.counts["replaced"]++
 	unsure := false
+	open := !newInode && k.now.Sub(p.lastReset) < 5*time.Second && k.now.Sub(p.reset0) >= 5*time.Second // whether stamps may reset is the Core's choice
 	switch {
 	case newInode:
 		p.lastReset = k.now // whether that counts as a reset by stamps is open
@@ -272,6 +273,9 @@ func (k *checker) replaced(p *pathModel, was scanner.Identity) {
 	case p.refused != accepted, (p.held != nil || p.linger != nil) && p.tries == 0:
 		p.next, p.never, p.blocked = p.lastReset.Add(5*time.Second), false, blocked
 		p.early = p.early || p.reset0 != p.lastReset
+	}
+	if open && k.triesOfReplaced(p) == 0 {
+		p.soft, p.lastReset = true, k.now
 	}
 	p.early = p.early || early && p.next.After(k.now) || p.soft
 	p.want(EventReplaced)
@@ -295,7 +299,6 @@ func (k *checker) resets(p *pathModel, underWay bool) bool {
 	if k.now.Sub(p.reset0) >= 5*time.Second && k.freshly(p, underWay) { // whether the last one counted is open
 		return true
 	}
-	p.soft = p.soft || k.now.Sub(p.reset0) >= 5*time.Second
 	return false
 }
 

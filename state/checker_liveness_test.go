@@ -194,7 +194,7 @@ func (k *checker) checked(p *pathModel, f *flightModel, in Asked, conn *connMode
 	known := in.Err == nil && k.types[in.Info.Type]
 	switch {
 	case in.Err != nil && in.Failure != Unsupported && in.Failure != Permanent:
-		if f.stamped && k.chose(p.path, EventReplaced) {
+		if (f.stamped || f.again) && k.chose(p.path, EventReplaced) {
 			k.judgedByStamps(p, in, conn)
 			return
 		}

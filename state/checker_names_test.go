@@ -170,7 +170,7 @@ func (k *checker) unblock() {
 			continue
 		}
 		h := k.holder(*p.blocked)
-		if h == nil || h.path != p.blocker || len(k.departs(h)) > 0 || !h.held.since.IsZero() || h.call != nil {
+		if h == nil || h.path != p.blocker || len(k.departs(h)) > 0 || !h.held.since.IsZero() || h.call != nil || k.calling(*p.blocked) {
 			p.early, p.urgent = true, true
 		}
 	}

@@ -115,7 +115,7 @@ func (k *checker) parkedCalls() (n int) {
 func (k *checker) park() {
 	var long []*flightModel
 	for _, p := range k.paths {
-		if p.call != nil && !p.call.parked && k.now.Sub(p.call.started) >= parkedFrom {
+		if p.call != nil && !p.call.parked && !p.call.ending && k.now.Sub(p.call.started) >= parkedFrom {
 			long = append(long, p.call)
 		}
 	}
@@ -191,10 +191,10 @@ func (k *checker) busyProbes() {
 		switch {
 		case want && (first && probes < k.probes || probes < k.probes-k.probes/4):
 			k.failf("%q waits for a probe, with %d of %d slots used", path, probes, k.probes)
-		case want && first && k.now.Sub(oldest.started) >= evictable:
+		case want && first && k.now.Sub(latest(oldest.started, k.freed)) >= evictable: // while places become free, nobody has to give way
 			k.failf("%q waits, and %d of %q runs for %v (R11)", path, oldest.id, oldest.path.path, k.now.Sub(oldest.started))
 		case want && first:
-			k.expect(path, oldest.started.Add(evictable))
+			k.expect(path, latest(oldest.started, k.freed).Add(evictable))
 		case !at.IsZero():
 			k.expect(path, at)
 		}
@@ -296,6 +296,7 @@ func (k *checker) wantsProbe(p *pathModel) (want, first bool, at time.Time) {
 	case p.answer != nil:
 		return !p.spent && p.answer.ack == "" && p.answer.conn.live() && k.standing(p) == yes, false, at
 	case p.live(p.call), p.leaving(), p.never:
+	case k.now.Before(p.next) && p.soft: // it may be waiting for a place already
 	case k.now.Before(p.next):
 		return false, false, p.next
 	case k.now.Before(p.tolerate):

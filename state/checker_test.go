@@ -44,7 +44,8 @@ type checker struct {
 	evicting                                   int          // places freed for first tries that have not been taken yet
 	blurred                                    bool         // which calls are parked is the Core's choice: ask the View
 
-	soonest wakeup // the first time at which the Core has to be woken
+	freed   time.Time // when a probe last ended
+	soonest wakeup    // the first time at which the Core has to be woken
 	counts  map[string]int
 	errs    []error
 }
@@ -71,6 +72,7 @@ type flightModel struct {
 	conn      *connModel // of a notify
 	reg       Registration
 	parked    bool
+	ending    bool
 	chained   bool     // it goes on in the place of the one before
 	reasons   []Reason // of a deregister: any of these
 
@@ -199,6 +201,11 @@ func (k *checker) step(now time.Time, in Input, out []Effect) error {
 	for _, p := range k.paths {
 		p.wants, p.mays, p.mention, p.failed = nil, nil, "", false
 	}
+	if in, ok := in.(Called); ok { // whether a call is parked in the Step that ends it is open
+		if f := k.flights[in.ID]; f != nil && !f.parked && k.now.Sub(f.started) >= parkedFrom {
+			f.ending, k.blurred = true, true
+		}
+	}
 	k.park()
 	k.input(in)
 	k.park()
@@ -296,7 +303,7 @@ func (k *checker) asked(in Asked) {
 	}
 	p := f.path
 	delete(k.flights, in.ID)
-	p.probe, p.evicted = nil, false
+	p.probe, p.evicted, k.freed = nil, false, k.now
 	switch {
 	case in.Failure == Stale && in.Err != nil:
 		p.wait = &waitModel{why: stale, what: waitLook, from: latest(k.now, p.lastLook.Add(lookGap)), check: f.check && p.current()}
@@ -450,6 +457,9 @@ func (k *checker) departed(p *pathModel, f *flightModel) {
 	if p.wait != nil && p.wait.why == doubt {
 		p.wait = nil
 	}
+	if !h.since.IsZero() && p.entry.ID.Inode == 0 {
+		p.wait = &waitModel{why: pace, what: waitAsk, from: k.now, by: k.now.Add(5 * time.Second)} // FINDING 11
+	}
 	switch {
 	case k.stopping:
 	case k.excludes(key):
@@ -478,7 +488,7 @@ func (k *checker) notified(in Notified) {
 	}
 	p := f.path
 	delete(k.flights, in.ID)
-	p.probe, p.evicted = nil, false
+	p.probe, p.evicted, k.freed = nil, false, k.now
 	ack := AckNo
 	switch {
 	case in.Err == nil:
@@ -733,6 +743,9 @@ func (k *checker) cancel(e Cancel) {
 	k.counts["cancels"]++
 	switch {
 	case probe:
+		if k.evicting == 0 {
+			k.freed = k.now
+		}
 		p.probe = nil
 		delete(k.flights, e.ID)
 		k.dropped[e.ID] = f
@@ -798,7 +811,7 @@ func (k *checker) tells(p *pathModel, e Emit) {
 		}
 		k.nextTry(p, ev.NextTry)
 	case EventNotAcknowledged:
-		if !p.current() { // a standby
+		if !p.current() || p.leaving() { // a standby, or soon one or nothing
 			break
 		}
 		p.held.next = ev.NextTry

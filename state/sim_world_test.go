@@ -82,7 +82,7 @@ func (s *simulation) live() {
 	case n < 40:
 		s.after(s.upTo(5*time.Second), s.live)
 	default:
-		s.after(s.upTo(30*time.Millisecond), s.live)
+		s.after(s.upTo(14*time.Millisecond), s.live)
 	}
 	switch s.random.IntN(100) {
 	case 0:
