@@ -11,24 +11,25 @@ import (
 
 // The constants of the engine. Each is a promise of the contract, not a knob.
 const (
-	defaultProbes = 64                     // R11
-	defaultCalls  = 16                     // R11
-	defaultParked = 1024                   // R11
-	evictAge      = 20 * time.Millisecond  // R11: how long a probe has its place for certain
-	parkAge       = 250 * time.Millisecond // R11: how long a handler call keeps its place
-	defaultGrace  = 30 * time.Second       // L2
-	lookPause     = 20 * time.Millisecond  // between two looks at one path: as scans at the eager pace (U6)
-	goneGrace     = 100 * time.Millisecond // how long a dial waits for the scan that is to confirm what a look did not find (L1)
-	redialPause   = time.Second            // L2: before the second redial, doubling
-	redialCap     = time.Minute            // L2
-	replaceGrace  = 2 * time.Second        // R6: how long a new instance may take to answer before the old one is deregistered
-	askAgain      = 10 * time.Minute       // R13
-	listenGrace   = 50 * time.Millisecond  // R10: how long after its first refusal a new instance is dialled again
-	stampReset    = 5 * time.Second        // R12: how often stamps alone may reset the backoff
-	repeatLine    = time.Hour              // O1
-	maxLines      = 8                      // O1: in repeatLine, about one socket or root
-	maxMessage    = 1024                   // R3, bytes
-	maxTypeShown  = 256                    // bytes of a plugin type in a message, so that there is room for what matters
+	defaultProbes  = 64                     // R11
+	defaultCalls   = 16                     // R11
+	defaultParked  = 1024                   // R11
+	evictAge       = 20 * time.Millisecond  // R11: how long a probe has its place for certain
+	evictAgeAlways = time.Second            // and how long even if others get on
+	parkAge        = 250 * time.Millisecond // R11: how long a handler call keeps its place
+	defaultGrace   = 30 * time.Second       // L2
+	lookPause      = 20 * time.Millisecond  // between two looks at one path: as scans at the eager pace (U6)
+	goneGrace      = 100 * time.Millisecond // how long a dial waits for the scan that is to confirm what a look did not find (L1)
+	redialPause    = time.Second            // L2: before the second redial, doubling
+	redialCap      = time.Minute            // L2
+	replaceGrace   = 2 * time.Second        // R6: how long a new instance may take to answer before the old one is deregistered
+	askAgain       = 10 * time.Minute       // R13
+	listenGrace    = 50 * time.Millisecond  // R10: how long after its first refusal a new instance is dialled again
+	stampReset     = 5 * time.Second        // R12: how often stamps alone may reset the backoff
+	repeatLine     = time.Hour              // O1
+	maxLines       = 8                      // O1: in repeatLine, about one socket or root
+	maxMessage     = 1024                   // R3, bytes
+	maxTypeShown   = 256                    // bytes of a plugin type in a message, so that there is room for what matters
 )
 
 // Config is what a Core starts with.
@@ -52,7 +53,7 @@ type Config struct {
 // Root is a scanned directory.
 type Root struct {
 	Path string
-	// Filesystem is what View shows of it.
+	// Filesystem is what View shows of it before the first scan.
 	Filesystem string
 }
 

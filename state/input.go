@@ -54,6 +54,8 @@ type (
 		Snapshot       *scanner.Snapshot
 		Err            error
 		Started, Ended time.Time
+		// Filesystem is the kind of filesystem that the root turned out to be on. Empty: as before.
+		Filesystem string
 	}
 	// Looked is the result of Look. Err nil: Entry is there. An error that is fs.ErrNotExist: nothing is there, which only a scan confirms. Any other: unknown.
 	Looked struct {

@@ -83,8 +83,8 @@ func (c *Core) looked(in Looked) {
 	stale := s.stale
 	s.look, s.stale, s.lookedEnd = nil, "", c.now
 	c.touch(s)
-	// Of a look and a scan the one that started later is right.
-	late := in.Started.Before(s.root.started)
+	// Of a look and a scan the one that started later is right. What a scan only carries over it has not seen.
+	late := in.Started.Before(s.root.started) && s.entry.Stale == nil
 	switch {
 	case errors.Is(in.Err, fs.ErrNotExist):
 		c.do(Rescan{s.root.Path})

@@ -70,13 +70,16 @@ func (c *Core) roomAt() (at time.Time) {
 }
 
 // evictAt is when f gives way. As long as probes end, first tries get on, and whoever takes long may do so because the machine has much to do: what is
-// given up then would only have to be done again.
+// given up then would only have to be done again. But nobody holds on to a place for long.
 func (c *Core) evictAt(f *flight) time.Time {
-	from := f.began
-	if c.probeEnded.After(from) {
-		from = c.probeEnded
+	from, latest := f.began.Add(evictAge), f.began.Add(evictAgeAlways)
+	if at := c.probeEnded.Add(evictAge); at.After(from) {
+		from = at
 	}
-	return from.Add(evictAge)
+	if from.After(latest) {
+		return latest
+	}
+	return from
 }
 
 // park lets a handler call go on without a place.

@@ -203,6 +203,9 @@ func (c *Core) notified(in Notified) {
 		s.telling = nil
 		return
 	}
+	if f.said != s.link() {
+		return // it has come to something else meanwhile
+	}
 	a := &f.said.ack
 	switch {
 	case in.Err == nil:

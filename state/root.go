@@ -34,11 +34,16 @@ func (c *Core) scanned(in Scanned) {
 		c.unscanned--
 	}
 	r.ended = in.Ended
+	if in.Filesystem != "" {
+		r.Filesystem = in.Filesystem
+	}
 	c.rootHealth(r, in)
 	if in.Snapshot != nil && (in.Snapshot != r.last || r.behind) {
 		c.compare(r, in, first)
 	}
-	r.started = in.Started
+	if in.Snapshot != nil {
+		r.started = in.Started
+	}
 }
 
 // compare takes over what a scan shows differently. What a look that started later has shown of a path stands.

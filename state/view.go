@@ -50,7 +50,7 @@ type View struct {
 type RootView struct {
 	Path       string `json:"path"`
 	PathBase64 string `json:"path_base64,omitempty"`
-	// Filesystem is the name of the afero filesystem.
+	// Filesystem is the kind of filesystem the root is on, as mount(8) calls it, or the name of the afero filesystem if that is not the operating system's.
 	Filesystem string `json:"filesystem"`
 	// LastScan is when the last scan ended, LastGoodScan when the last one without an error did. Zero: there was none.
 	LastScan     time.Time `json:"last_scan,omitzero"`
