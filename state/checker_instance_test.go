@@ -179,6 +179,9 @@ func (k *checker) doubts(p *pathModel) *waitModel {
 	}
 	p.doubted = true
 	at := latest(k.now, p.lastReset.Add(5*time.Second))
+	if !p.held.since.IsZero() { // its backoff may go before
+		at = time.Time{}
+	}
 	return &waitModel{why: doubt, what: waitAsk, from: latest(k.now, p.reset0.Add(5*time.Second)), by: at}
 }
 
@@ -376,7 +379,7 @@ func (k *checker) lookAt(e Look) {
 		k.failf("look %d at %q beside %d", e.ID, e.Path, p.look.id)
 	case k.now.Before(p.lastLook.Add(lookGap)):
 		k.failf("look %d at %q, which was looked at at %v", e.ID, e.Path, p.lastLook)
-	case w == nil && p.current() && !p.held.since.IsZero(): // its connection has ended while it was unreachable
+	case w == nil && p.spacing > 0: // FINDING 12: its connection had ended while it was unreachable
 	case w == nil, w.what != waitLook && w.what != waitEither:
 		k.failf("look %d at %q for no reason", e.ID, e.Path)
 	case k.now.Before(w.from):

@@ -44,10 +44,10 @@ type checker struct {
 	evicting                                   int          // places freed for first tries that have not been taken yet
 	blurred                                    bool         // which calls are parked is the Core's choice: ask the View
 
-	freed   time.Time // when a probe last ended
-	soonest wakeup    // the first time at which the Core has to be woken
-	counts  map[string]int
-	errs    []error
+	freed, answered time.Time // when a probe last ended, in whatever way, and by a result
+	soonest         wakeup    // the first time at which the Core has to be woken
+	counts          map[string]int
+	errs            []error
 }
 
 type wakeup struct {
@@ -303,7 +303,7 @@ func (k *checker) asked(in Asked) {
 	}
 	p := f.path
 	delete(k.flights, in.ID)
-	p.probe, p.evicted, k.freed = nil, false, k.now
+	p.probe, p.evicted, k.freed, k.answered = nil, false, k.now, k.now
 	switch {
 	case in.Failure == Stale && in.Err != nil:
 		p.wait = &waitModel{why: stale, what: waitLook, from: latest(k.now, p.lastLook.Add(lookGap)), check: f.check && p.current()}
@@ -457,7 +457,7 @@ func (k *checker) departed(p *pathModel, f *flightModel) {
 	if p.wait != nil && p.wait.why == doubt {
 		p.wait = nil
 	}
-	if !h.since.IsZero() && p.entry.ID.Inode == 0 {
+	if !h.since.IsZero() && p.entry.ID.Inode == 0 && p.present && f.instance == p.instance {
 		p.wait = &waitModel{why: pace, what: waitAsk, from: k.now, by: k.now.Add(5 * time.Second)} // FINDING 11
 	}
 	switch {
@@ -488,7 +488,7 @@ func (k *checker) notified(in Notified) {
 	}
 	p := f.path
 	delete(k.flights, in.ID)
-	p.probe, p.evicted, k.freed = nil, false, k.now
+	p.probe, p.evicted, k.freed, k.answered = nil, false, k.now, k.now
 	ack := AckNo
 	switch {
 	case in.Err == nil:

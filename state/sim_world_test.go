@@ -82,7 +82,7 @@ func (s *simulation) live() {
 	case n < 40:
 		s.after(s.upTo(5*time.Second), s.live)
 	default:
-		s.after(s.upTo(14*time.Millisecond), s.live)
+		s.after(s.upTo(10*time.Millisecond), s.live)
 	}
 	switch s.random.IntN(100) {
 	case 0:
@@ -260,7 +260,7 @@ func (s *simulation) starts(path string) *simPlugin {
 		p.kind = simKind(s.random.IntN(int(simKinds)))
 		p.refuses = s.oneIn(4)
 	}
-	if s.oneIn(4) {
+	if s.oneIn(2) {
 		p.failures = 1 + s.random.IntN(6)
 	}
 	if s.oneIn(12) {
