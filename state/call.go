@@ -244,7 +244,7 @@ func (c *Core) handBack(s *socket, h *held, why Reason) {
 		return
 	}
 	c.hang(h.said)
-	if s.nextTry.Before(h.checkAt) {
+	if h.lost.IsZero() && s.nextTry.Before(h.checkAt) {
 		s.nextTry = h.checkAt
 	}
 }

@@ -75,6 +75,7 @@ func (c *Core) adopt(s *socket, e scanner.Entry) {
 	c.emit(Debug, s.event(EventAdopted))
 }
 
+// replaced makes e another instance, and decides when it is tried (R12).
 func (c *Core) replaced(s *socket, e scanner.Entry) {
 	old, underWay := s.entry.ID, s.phaseNow() == Registering
 	// Whose connection has just ended did not only change its stamps.
@@ -82,25 +83,34 @@ func (c *Core) replaced(s *socket, e scanner.Entry) {
 	c.instance(s, e)
 	s.unseen = s.root.started
 	newInode := old.Inode != 0 && e.ID.Inode != 0 && (old.Inode != e.ID.Inode || old.Device != e.ID.Device)
-	switch {
-	case newInode, ended:
+	if newInode || ended {
 		s.startAfresh(c.now)
-	case c.now.Sub(s.lastReset) >= stampReset:
-		s.lastReset = c.now
-		s.startAfresh(c.now)
-	case underWay:
-		// A try that is dropped for this counts as failed: being touched in a loop does not defeat the backoff (R12).
-		s.tries++
-		s.err = "the socket changed again while it was being tried"
-		s.refused, s.nextTry, s.never = accepted, c.now.Add(s.delays.next(c.random)), false
-	case s.refused != accepted, s.tries == 0 && (s.registered != nil && !s.nextTry.After(c.now) || s.nextTry.Sub(s.lastReset) > stampReset):
-		s.nextTry, s.never = s.lastReset.Add(stampReset), false
+	} else {
+		c.byStampsAlone(s, underWay)
 	}
 	if underWay {
 		c.tried(s) // however it is tried next, its first try has ended (O3)
 	}
 	c.makeWay(s)
 	c.emit(Debug, s.event(EventReplaced))
+}
+
+// byStampsAlone decides when an instance is tried that differs by its stamps and nothing more: at once, but not again for 5 s (R12).
+func (c *Core) byStampsAlone(s *socket, underWay bool) {
+	again := s.lastReset.Add(stampReset)
+	waits := s.nextTry.After(c.now)
+	switch {
+	case !c.now.Before(again):
+		s.lastReset = c.now
+		s.startAfresh(c.now)
+	case underWay:
+		// A try that is dropped for this counts as failed: being touched in a loop does not defeat the backoff.
+		s.tries++
+		s.err = "the socket changed again while it was being tried"
+		s.refused, s.nextTry, s.never = accepted, c.now.Add(s.delays.next(c.random)), false
+	case s.refused != accepted, s.tries == 0 && s.registered != nil && !waits, s.tries == 0 && s.nextTry.After(again):
+		s.nextTry, s.never = again, false
+	}
 }
 
 // instance makes e the one that should be registered.

@@ -20,6 +20,12 @@ func contest(t *testing.T) *driver {
 	return d
 }
 
+// idOf is the number a line of an effect begins with.
+func idOf(line string) (id EffectID) {
+	_, _ = fmt.Sscanf(line, "%d", &id)
+	return id
+}
+
 // play answers everything that is asked for until nothing is, and returns the handler calls. Plugins whose socket is in refused fail Validate.
 func (d *driver) play(lines []string, refused ...string) (calls []string) {
 	d.t.Helper()
@@ -165,9 +171,7 @@ func TestNameTaken(t *testing.T) {
 	d.phase(dir+"/a", Registered)
 
 	c := sock("c", 3, 3)
-	lines := d.scan(a, b, c)
-	var id EffectID
-	fmt.Sscanf(lines[0], "%d", &id)
+	id := idOf(d.scan(a, b, c)[0])
 	d.by(id, user, csi, "x")
 	d.told(id + 1)
 	d.phase(dir+"/c", Rejected)
@@ -238,9 +242,7 @@ func TestHolderReplaced(t *testing.T) {
 	if calls := d.play(d.scan(a, b2)); !slices.Equal(calls, []string{"deregister b", "validate b", "register b"}) {
 		t.Errorf("calls: %q", calls)
 	}
-	lines := d.scan(a, sock("b", 4, 3))
-	var id EffectID
-	fmt.Sscanf(lines[0], "%d", &id)
+	id := idOf(d.scan(a, sock("b", 4, 3))[0])
 	if calls := d.play(d.wait(replaceGrace)); !slices.Equal(calls, []string{"deregister b", "validate a", "register a"}) {
 		t.Errorf("calls: %q", calls)
 	}
