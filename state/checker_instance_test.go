@@ -241,8 +241,8 @@ func (k *checker) replaced(p *pathModel, was scanner.Identity) {
 	unclear := !underWay && (asking || p.answer != nil) // a check, or perhaps a standby
 	is := p.entry.ID
 	newInode := was.Inode != 0 && is.Inode != 0 && !sameFile(was, is)
-	ended := p.current() && p.held.conn != nil && p.held.conn.ended && p.held.since.IsZero() // the stamps are not alone in saying that it is another one
-	if p.wait != nil && p.wait.why == lost && !p.current() {
+	ended := p.current() && p.held.conn != nil && p.held.conn.ended && p.held.since.IsZero() && p.tries == 0 // the stamps are not alone in saying that it is another one
+	if p.wait != nil && !p.current() {
 		p.tolerate = p.lastReset.Add(5 * time.Second) // then at the latest
 	}
 	if p.answer != nil && p.answer.open {

@@ -292,7 +292,10 @@ func (k *checker) wantsProbe(p *pathModel) (want, first bool, at time.Time) {
 	case p.tell != nil:
 		return true, k.isFirst(p, tell) == "yes", at
 	case p.wait != nil:
-		if w := p.wait; (w.what == waitAsk || w.what == waitEither) && !w.by.IsZero() && !p.leaving() {
+		if w := p.wait; w.what == waitAsk && !w.by.IsZero() && !p.leaving() {
+			if k.now.Before(w.by) && (p.urgent || w.why == pace) { // it may be waiting for a place already
+				return false, false, at
+			}
 			if k.now.Before(w.by) {
 				return false, false, w.by
 			}
@@ -308,7 +311,7 @@ func (k *checker) wantsProbe(p *pathModel) (want, first bool, at time.Time) {
 	case p.answer != nil:
 		return !p.spent && p.answer.ack == "" && p.answer.conn.live() && k.standing(p) == yes, false, at
 	case p.live(p.call), p.leaving(), p.never:
-	case k.now.Before(p.next) && p.soft: // it may be waiting for a place already
+	case p.soft && k.now.Before(latest(p.next, p.lastReset.Add(5*time.Second))): // it may be waiting for a place already
 	case k.now.Before(p.next):
 		return false, false, p.next
 	case k.now.Before(p.tolerate):

@@ -668,7 +668,7 @@ func (k *checker) ask(e Ask) {
 	}
 	p.probe.check = p.current()
 	p.probe.doubt, p.doubted = w != nil && w.why == doubt || p.doubted, false
-	if p.probe.doubt || p.current() && !p.held.since.IsZero() && p.entry.ID.Inode == 0 { // a doubt that is asked counts
+	if p.probe.check && p.entry.ID.Inode == 0 { // a doubt that is asked counts, and this may be one
 		p.lastReset = k.now
 	}
 	if p.probe.check {
