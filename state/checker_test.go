@@ -700,7 +700,7 @@ func (k *checker) notify(e Notify) {
 	h := p.held
 	if a := p.answer; a != nil && a.conn == conn {
 		switch {
-		case k.standing(p) == no:
+		case k.standing(p) == no && !p.said:
 			k.failf("acknowledge %d of %q, which is neither registered nor standing by (R1, N2)", e.ID, e.Path)
 		case a.ack == AckYes, a.ack == AckUnsupported:
 			k.failf("acknowledge %d of the standby %q, which was told over this connection (N2)", e.ID, e.Path)
