@@ -3,6 +3,8 @@
 
 FUZZTIME ?= 30s
 BENCHTIME ?= 1s
+EVENTS ?= 100000
+SEED ?= 1
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LINT = go tool -modfile=tools/go.mod golangci-lint
 
@@ -65,8 +67,16 @@ fuzz: ## fuzz every target for FUZZTIME (30s)
 	done
 
 .PHONY: sim
-sim: ## run the seeded simulation of state, without the race detector
-	go test ./state -run '^TestSimulation' -count=1 -v
+sim: ## run the seeded simulation of state: ten seeds with EVENTS (100000) inputs each
+	go test ./state -run '^TestSimulation' -count=1 -v -events $(EVENTS)
+
+.PHONY: soak
+soak: ## run the simulation with one seed after another, from SEED (1) on, until one fails or Ctrl-C
+	go test ./state -run '^TestSimulation$$' -count=1 -v -timeout 0 -soak -seed $(SEED) -events $(EVENTS)
+
+.PHONY: bugs
+bugs: ## plant each bug of state/testdata/bugs in a copy of the module, and have the simulation find it
+	@sh state/testdata/bugs/run.sh
 
 .PHONY: bench
 bench: ## run the benchmarks of state and register

@@ -3,40 +3,51 @@ package state
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/plugpoll/plugpoll/scanner"
 )
 
 // checker is a second opinion: a model of what a Core may and must do, written from the contract and fed with the same inputs. After each Step it compares
-// the effects with it. It knows nothing of the Core's insides.
+// the effects with it. It knows nothing of the Core's insides. Where the contract leaves a choice the model looks at what the Core chose (chose, closes) and
+// goes on from there; everywhere else it decides first and then compares.
+//
+// Its parts: instances and what is seen of them (checker_instance_test.go), connections and whether they last (checker_liveness_test.go), names and ranks
+// (checker_names_test.go), places (checker_places_test.go), and what a View shows (checker_view_test.go).
 type checker struct {
-	cfg           Config
-	probes, calls int
-	now           time.Time
-	lastID        EffectID
-	types         map[string]bool
-	scanned       map[string]*scanner.Snapshot
-	looked        map[string]bool // roots that had a scan
-	paths         map[string]*pathModel
-	flights       map[EffectID]*flightModel
-	dropped       map[EffectID]*flightModel // probes given up: a result may still come
-	conns         map[EffectID]string       // open, by the path they were dialled at
-	generations   map[uint64]string         // path and instance of a generation
+	cfg                      Config
+	probes, calls, maxParked int
+	grace                    time.Duration // negative: for ever
+	now                      time.Time
+	out                      []Effect // of the Step that is checked
+	lastID                   EffectID
+	types                    map[string]bool // with a handler
+	exclusive                map[string]bool
+	roots                    map[string]*rootModel
+	paths                    map[string]*pathModel
+	flights                  map[EffectID]*flightModel
+	dropped                  map[EffectID]*flightModel // probes given up: a result may still come
+	conns                    map[EffectID]*connModel   // open, or ended and not closed yet
+	generations              map[uint64]string         // the path of a generation
+	discoveries              int                       // scans and looks that showed something: the first part of a rank
 
 	synced, stopping, stopped bool
 	running                   map[name]EffectID
 
 	// What must follow in the same Step.
 	mustRegister, mustValidate, mustDeregister *must
+	ended                                      *flightModel // the handler call that this Step's input ends
+	evicting                                   int          // places freed for first tries that have not been taken yet
+	blurred                                    bool         // which calls are parked is the Core's choice: ask the View
 
-	soonest wakeup // the first time at which the Core has to be woken
-	counts  map[string]int
-	errs    []error
+	freed, answered time.Time // when a probe last ended, in whatever way, and by a result
+	soonest         wakeup    // the first time at which the Core has to be woken
+	counts          map[string]int
+	errs            []error
 }
 
 type wakeup struct {
@@ -55,21 +66,50 @@ type flightModel struct {
 	kind      kind
 	path      *pathModel
 	instance  int
+	gen       uint64
+	started   time.Time
 	cancelled bool
-	conn      EffectID
+	conn      *connModel // of a notify
 	reg       Registration
+	parked    bool
+	ending    bool
+	chained   bool     // it goes on in the place of the one before
+	reasons   []Reason // of a deregister: any of these
+
+	check   bool   // an Ask that is to say whether the instance that is registered is still there (L1)
+	doubt   bool   // because its file may be another one (I4)
+	stamped bool   // the stamps changed meanwhile (I6)
+	again   bool   // and so it may be another one again
+	moot    bool   // its connection has ended: it may be given up or waited for
+	first   string // whether it was a first try: yes, no, maybe
 }
 
+// kindLook is the kind of a Look here, whatever the Core calls it.
+const kindLook kind = 100
+
 type pathModel struct {
-	path     string
-	present  bool
-	entry    scanner.Entry
-	instance int
-	probe    *flightModel
-	call     *flightModel
-	answer   *answerModel
-	tell     EffectID // the connection a refusal waits on
-	held     *heldModel
+	path, root string
+	present    bool
+	entry      scanner.Entry
+	used       time.Time // when the newest scan or look that was used for it started
+	lookUsed   time.Time // and the newest look
+	loose      bool      // whether it is stale is open: a look saw it after a scan did not
+	instance   int
+	gen        uint64
+	genOpen    bool // the next effect tells the generation
+	rank       rankModel
+	spent      bool // its handler has said no to this instance
+
+	probe, call, look *flightModel
+	wait              *waitModel
+	lastLook, lookEnd time.Time
+	spacing, spacing1 int // of checks after lost connections: of the path's, and of this instance's
+	lastCheck         time.Time
+	lastCheckOf       int // instance
+
+	answer *answerModel
+	tell   *connModel // a refusal waits on it
+	held   *heldModel
 
 	refused   refusal
 	info      *Info
@@ -77,43 +117,75 @@ type pathModel struct {
 	transient int // those of them that move the backoff
 	next      time.Time
 	never     bool
+	early     bool // it may be asked before next
 	lastReset time.Time
-	excused   bool // it was refused once, which does not count
-	urgent    bool // somebody asked for it: as good as a first try
-	awaited   bool // Synced waits for it
-	announce  EventKind
-	phase     Phase
+	reset0    time.Time // lastReset, if what moved it did not count
+	failed    bool      // the replacement that an event is about to tell counted as a failure
+	soft      bool      // whether it is excused is open
+	excused   bool      // it was refused once, which does not count
+	urgent    bool      // somebody asked for it: as good as a first try
+	evicted   bool      // its last probe was ended to make room, which makes the next one a retry
+	awaited   bool      // Synced waits for it
+	goesOn    bool      // or does not: its try has failed, and goes on at once
+
+	wants   [][]EventKind // of each one has to come in this Step
+	mays    []EventKind
+	mention string // what the error of its next event has to contain
+	phase   Phase
+
+	said     bool // that it stands by
+	tolerate time.Time
+	doubted  bool       // a doubt is planned
+	linger   *connModel // in observe mode the connection of an instance that was replaced may stand until the new one has answered
+	lingers  time.Time
+	blocked  *name  // it was refused because this name is another one's
+	blocker  string // whose
 }
 
 type answerModel struct {
-	conn EffectID
+	conn *connModel
 	info Info
+	peer *Peer
+	ack  Acknowledged // of a standby
+	open bool         // it may have been dropped: the next effect tells
 }
 
+// heldModel is what is registered or, in observe mode, observed.
 type heldModel struct {
 	reg      Registration
 	by       EffectID
 	instance int
-	conn     EffectID
+	gen      uint64
+	rank     rankModel
+	conn     *connModel
+	info     Info
+	peer     *Peer
 	ack      Acknowledged
+	told     bool // it was told as a standby: whether it is told again is open
 	fails    int
 	next     time.Time
+	since    time.Time // unreachable since then
 	unsure   bool      // replaced is the next try that an event is about to tell
 	replaced time.Time // when it was first seen that another one is there
 }
 
 func newChecker(cfg Config) *checker {
 	k := &checker{
-		cfg: cfg, probes: cfg.Probes, calls: cfg.Calls,
-		types: map[string]bool{}, scanned: map[string]*scanner.Snapshot{}, looked: map[string]bool{}, paths: map[string]*pathModel{},
-		flights: map[EffectID]*flightModel{}, dropped: map[EffectID]*flightModel{}, conns: map[EffectID]string{},
+		cfg: cfg, probes: cfg.Probes, calls: cfg.Calls, maxParked: cfg.MaxParked, grace: cfg.LivenessGrace,
+		types: map[string]bool{}, exclusive: map[string]bool{}, roots: map[string]*rootModel{}, paths: map[string]*pathModel{},
+		flights: map[EffectID]*flightModel{}, dropped: map[EffectID]*flightModel{}, conns: map[EffectID]*connModel{},
 		generations: map[uint64]string{}, running: map[name]EffectID{}, counts: map[string]int{},
 	}
-	if k.probes == 0 {
-		k.probes = 64
+	for of, standard := range map[*int]int{&k.probes: 64, &k.calls: 16, &k.maxParked: 1024} {
+		if *of == 0 {
+			*of = standard
+		}
 	}
-	if k.calls == 0 {
-		k.calls = 16
+	if k.grace == 0 {
+		k.grace = 30 * time.Second
+	}
+	for _, r := range cfg.Roots {
+		k.roots[r.Path] = &rootModel{}
 	}
 	return k
 }
@@ -124,12 +196,24 @@ func (k *checker) failf(format string, args ...any) {
 
 // step checks one Step: what came in, what came out, and what must hold then.
 func (k *checker) step(now time.Time, in Input, out []Effect) error {
-	k.now, k.errs, k.soonest = now, nil, wakeup{}
-	k.mustRegister, k.mustValidate, k.mustDeregister = nil, nil, nil
+	k.now, k.out, k.errs, k.soonest, k.evicting, k.blurred = now, out, nil, wakeup{}, 0, false
+	k.mustRegister, k.mustValidate, k.mustDeregister, k.ended = nil, nil, nil, nil
 	for _, p := range k.paths {
-		p.announce = ""
+		p.wants, p.mays, p.mention, p.failed = nil, nil, "", false
 	}
+	if in, ok := in.(Called); ok { // whether a call is parked in the Step that ends it is open
+		if f := k.flights[in.ID]; f != nil && !f.parked && k.now.Sub(f.started) >= parkedFrom {
+			f.ending, k.blurred = true, true
+		}
+	}
+	k.park()
 	k.input(in)
+	k.park()
+	for _, p := range k.paths {
+		p.lingering(k.now, k.stopping)
+	}
+	k.judge()
+	k.unblock()
 	for _, e := range out {
 		k.effect(e)
 	}
@@ -143,24 +227,28 @@ func (k *checker) input(in Input) {
 		if !k.stopping {
 			k.scan(in)
 		}
+	case Looked:
+		k.lookedAt(in)
 	case HandlerAdded:
-		k.types[in.Type] = true
+		k.types[in.Type], k.exclusive[in.Type] = true, in.Exclusive
 		for _, p := range k.paths {
 			if p.refused == unknownType && (p.info == nil || p.info.Type == in.Type) {
 				p.wake(k.now)
 			}
 		}
+	case Disconnected:
+		k.disconnected(in)
 	case Asked:
 		k.asked(in)
 	case Called:
 		k.called(in)
 	case Notified:
 		k.notified(in)
-	case Reported:
 	case RetryAsked:
 		for _, p := range k.paths {
 			if in.Path == "" || in.Path == p.path {
 				p.wake(k.now)
+				p.spent = false
 			}
 		}
 	case Stopping:
@@ -173,149 +261,116 @@ func (p *pathModel) wake(now time.Time) {
 	if p.held != nil && p.held.ack == AckNo {
 		p.held.next = now
 	}
+	if p.wait != nil && p.wait.why != stale {
+		p.wait.from = now
+	}
 }
 
-func (k *checker) scan(in Scanned) {
-	first := !k.looked[in.Root]
-	k.looked[in.Root] = true
-	if in.Snapshot == nil || in.Snapshot == k.scanned[in.Root] {
-		return
-	}
-	old := k.scanned[in.Root]
-	k.scanned[in.Root] = in.Snapshot
-	for e := range old.All() {
-		if _, ok := in.Snapshot.At(e.Path); !ok {
-			p := k.paths[e.Path]
-			p.present = false
-			p.instance++
-			p.awaited = false
-			p.outdate()
+// want has one of these events come in this Step.
+func (p *pathModel) want(kinds ...EventKind) { p.wants = append(p.wants, kinds) }
+
+// chose reports whether the Core emits an event of a path in this Step: for what the contract leaves to it.
+func (k *checker) chose(path string, kinds ...EventKind) bool {
+	return slices.ContainsFunc(k.out, func(e Effect) bool {
+		emit, ok := e.(Emit)
+		return ok && emit.Event.Path == path && slices.Contains(kinds, emit.Event.Kind)
+	})
+}
+
+// closes reports whether the Core closes a connection in this Step.
+func (k *checker) closes(c *connModel) bool {
+	return c == nil || slices.Contains(k.out, Effect(Close{c.id}))
+}
+
+// calling reports whether a handler call for a name starts in this Step.
+func (k *checker) calling(key name) bool {
+	return slices.ContainsFunc(k.out, func(e Effect) bool {
+		switch e := e.(type) {
+		case Validate:
+			return e.Registration.key() == key
+		case Deregister:
+			return e.Registration.key() == key
 		}
-	}
-	for e := range in.Snapshot.All() {
-		p := k.paths[e.Path]
-		if p == nil {
-			p = &pathModel{path: e.Path}
-			k.paths[e.Path] = p
-		}
-		was, had := old.At(e.Path)
-		p.entry = e
-		switch {
-		case !had:
-			p.awaited = first
-			p.newInstance()
-			p.afresh(k.now)
-			p.makeWay(k.now)
-		case was.ID != e.ID || was.Maybe != e.Maybe:
-			p.newInstance()
-			k.replaced(p, was.ID, e.ID)
-		}
-	}
-}
-
-// makeWay is R6: the time runs from the first replacement, or from when the new instance is first asked.
-func (p *pathModel) makeWay(now time.Time) {
-	if p.held == nil || !p.held.replaced.IsZero() {
-		return
-	}
-	if p.held.replaced = now; p.next.After(now) {
-		p.held.replaced = p.next
-	}
-	p.held.unsure = p.announce == EventReplaced
-}
-
-func (p *pathModel) newInstance() {
-	p.present, p.info = true, nil
-	p.instance++
-	p.outdate()
-}
-
-// outdate forgets what belongs to the instance before: its connections are nobody's now.
-func (p *pathModel) outdate() { p.answer, p.tell = nil, 0 }
-
-func (p *pathModel) afresh(now time.Time) {
-	p.tries, p.transient, p.refused, p.next, p.never, p.excused = 0, 0, accepted, now, false, false
-}
-
-// replaced is R12: a new inode starts afresh, stamps alone at most once in 5 s.
-func (k *checker) replaced(p *pathModel, was, is scanner.Identity) {
-	underWay := p.phase == Registering
-	newInode := was.Inode != 0 && is.Inode != 0 && (was.Inode != is.Inode || was.Device != is.Device)
-	switch {
-	case newInode:
-		p.afresh(k.now)
-	case k.now.Sub(p.lastReset) >= 5*time.Second:
-		p.lastReset = k.now
-		p.afresh(k.now)
-	case underWay:
-		p.tries++
-		p.transient++
-		p.refused, p.never = accepted, false
-		p.announce = EventReplaced
-	case p.refused != accepted, p.held != nil && p.tries == 0:
-		p.next, p.never = p.lastReset.Add(5*time.Second), false
-	}
-	if underWay {
-		p.awaited = false
-	}
-	p.makeWay(k.now)
+		return false
+	})
 }
 
 func (k *checker) asked(in Asked) {
-	var conn EffectID
-	if in.Connected {
-		conn = in.ID
-	}
+	conn := k.connected(in)
 	f := k.flights[in.ID]
 	if f == nil {
-		if d := k.dropped[in.ID]; d != nil && conn != 0 {
-			k.conns[conn] = d.path.path
-			delete(k.dropped, in.ID)
-		}
 		return
 	}
 	p := f.path
 	delete(k.flights, in.ID)
-	p.probe = nil
-	if conn != 0 {
-		k.conns[conn] = p.path
+	p.probe, p.evicted, k.freed, k.answered = nil, false, k.now, k.now
+	switch {
+	case in.Failure == Stale && in.Err != nil:
+		p.wait = &waitModel{why: stale, what: waitLook, from: latest(k.now, p.lastLook.Add(lookGap)), check: f.check && p.current()}
+		p.wait.by = latest(p.wait.from, p.lookEnd.Add(lookGap))
+	case f.check && p.current() && (!p.leaving() || k.chose(p.path, EventAdopted, EventReachable, EventReplaced)):
+		k.checked(p, f, in, conn)
+	case in.Err != nil && f.stamped:
+		k.judgedByStamps(p, in, conn)
+	default:
+		k.tried(p, in, conn)
 	}
+}
+
+// tried takes the result of an Ask for what it is.
+func (k *checker) tried(p *pathModel, in Asked, conn *connModel) {
 	switch {
 	case in.Err == nil && k.types[in.Info.Type]:
 		p.info, p.refused = &in.Info, accepted
-		p.answer = &answerModel{conn, in.Info}
+		p.answer = &answerModel{conn: conn, info: in.Info, peer: in.Peer}
+		p.blocked, p.next = nil, k.now
 	case in.Err == nil:
 		p.info = &in.Info
 		k.refuse(p, unknownType, conn)
 	case in.Failure == Unsupported:
-		k.refuse(p, unsupported, 0)
+		k.refuse(p, unsupported, nil)
 	case in.Failure == Permanent:
 		k.refuse(p, permanent, conn)
-	case in.Failure == Refused && p.tries == 0 && !p.excused:
+	case in.Failure == Refused && p.tries == 0 && !p.leaving() && (!p.excused && !p.soft || p.soft && !k.chose(p.path, EventFailing)):
 		p.excused, p.next = true, k.now.Add(50*time.Millisecond)
 	default:
 		k.fail(p, conn)
 	}
 }
 
-func (k *checker) refuse(p *pathModel, why refusal, tell EffectID) {
-	p.refused, p.tell = why, tell
+// telling is the connection that a refusal is told over, if it can be.
+func (k *checker) telling(conn *connModel) *connModel {
+	if conn == nil || conn.ended || k.cfg.Observe {
+		return nil
+	}
+	return conn
+}
+
+func (k *checker) refuse(p *pathModel, why refusal, tell *connModel) {
+	p.refused, p.tell = why, k.telling(tell)
 	p.tries++
 	p.awaited = false
 	p.next, p.never = k.now.Add(10*time.Minute), why == unknownType
-	p.announce = EventRejected
 	if why == unsupported {
-		p.announce = EventIgnored
+		p.want(EventIgnored)
+	} else {
+		p.want(EventRejected)
 	}
 }
 
-func (k *checker) fail(p *pathModel, tell EffectID) {
-	p.refused, p.tell = accepted, tell
+func (k *checker) fail(p *pathModel, tell *connModel) {
+	p.refused, p.tell = accepted, k.telling(tell)
 	p.tries++
 	p.transient++
-	p.awaited = false
-	p.never = false
-	p.announce = EventFailing // which says when the next one is
+	p.awaited, p.never = false, false
+	if p.leaving() {
+		if k.closes(p.tell) { // it was a check, of which nobody is told
+			p.tell = nil
+		}
+		p.want(EventFailing, EventUnreachable)
+		return
+	}
+	p.want(EventFailing) // which says when the next one is
 }
 
 func (k *checker) called(in Called) {
@@ -327,17 +382,17 @@ func (k *checker) called(in Called) {
 	p, key := f.path, f.reg.key()
 	p.call = nil
 	delete(k.running, key)
+	k.ended = f
 	current := p.present && f.instance == p.instance
 	switch f.kind {
 	case deregister:
-		p.held = nil
-		p.announce = EventDeregistered
-		if !k.stopping && p.present && p.answer != nil && p.registration().key() == key {
-			k.mustValidate = &must{p.path, p.registration()} // R6
-		}
+		p.want(EventDeregistered)
+		k.departed(p, f)
 	case validate:
 		switch {
 		case !current || k.stopping:
+		case in.Err == nil && k.cfg.Observe:
+			k.observed(p, f)
 		case in.Err == nil:
 			k.mustRegister = &must{p.path, f.reg} // R1
 		default:
@@ -346,14 +401,9 @@ func (k *checker) called(in Called) {
 	case register:
 		switch {
 		case in.Err == nil:
-			p.held = &heldModel{reg: f.reg, by: f.id, instance: f.instance}
 			k.counts["registered"]++
-			if current {
-				p.held.conn, p.answer = p.answer.conn, nil
-				p.tries, p.transient, p.refused = 0, 0, accepted
-				p.awaited = false
-				p.announce = EventRegistered
-			} else {
+			k.holds(p, f, current)
+			if !current {
 				k.counts["late successes"]++
 				if !k.stopping {
 					k.mustDeregister = &must{p.path, f.reg} // R7
@@ -365,9 +415,65 @@ func (k *checker) called(in Called) {
 	}
 }
 
+// holds is a Register that succeeded.
+func (k *checker) holds(p *pathModel, f *flightModel, current bool) {
+	p.held = &heldModel{reg: f.reg, by: f.id, instance: f.instance, rank: p.rank, gen: f.gen}
+	if !current {
+		p.mays = append(p.mays, EventRegistered)
+		return
+	}
+	p.succeeds(EventRegistered)
+	k.watchAtOnce(p)
+}
+
+func (k *checker) observed(p *pathModel, f *flightModel) {
+	p.held = &heldModel{reg: f.reg, instance: f.instance, rank: p.rank, gen: f.gen}
+	p.succeeds(EventObserved)
+	k.counts["observed"]++
+	k.watchAtOnce(p)
+}
+
+// succeeds has what is held take over the answer.
+func (p *pathModel) succeeds(event EventKind) {
+	a := p.answer
+	p.held.conn, p.held.info, p.held.peer, p.held.told = a.conn, a.info, a.peer, a.ack != ""
+	p.answer, p.spent = nil, false
+	p.tries, p.transient, p.refused = 0, 0, accepted
+	p.awaited = false
+	p.want(event)
+}
+
+// departed is a Deregister that has ended.
+func (k *checker) departed(p *pathModel, f *flightModel) {
+	h, key := p.held, f.reg.key()
+	p.held = nil
+	if h == nil {
+		return
+	}
+	if p.present && f.instance == p.instance && p.answer == nil && h.conn.live() && h.since.IsZero() {
+		p.answer = &answerModel{conn: h.conn, info: h.info, peer: h.peer, ack: h.ack, open: k.stopping || p.wait != nil || p.probe != nil && p.probe.kind == ask}
+		k.counts["demotions"]++
+	}
+	if p.wait != nil && p.wait.why == doubt {
+		p.wait = nil
+	}
+	if !h.since.IsZero() && p.entry.ID.Inode == 0 && p.present && f.instance == p.instance {
+		p.wait = &waitModel{why: pace, what: waitAsk, from: k.now, by: k.now.Add(5 * time.Second)} // FINDING 11
+	}
+	switch {
+	case k.stopping:
+	case k.excludes(key):
+		if c, sure := k.best(key); c != nil && sure {
+			k.mustValidate = &must{c.path, c.registration()} // N2
+		}
+	case p.present && p.answer != nil && p.registration().key() == key:
+		k.mustValidate = &must{p.path, p.registration()} // R6
+	}
+}
+
 func (k *checker) refusedByHandler(p *pathModel, in Called) {
 	conn := p.answer.conn
-	p.answer = nil
+	p.answer, p.spent = nil, true
 	if in.Failure == Permanent {
 		k.refuse(p, permanent, conn)
 		return
@@ -382,20 +488,33 @@ func (k *checker) notified(in Notified) {
 	}
 	p := f.path
 	delete(k.flights, in.ID)
-	p.probe = nil
-	if f.kind == tell {
-		p.tell = 0
-		return
-	}
+	p.probe, p.evicted, k.freed, k.answered = nil, false, k.now, k.now
+	ack := AckNo
 	switch {
 	case in.Err == nil:
-		p.held.ack = AckYes
+		ack = AckYes
 	case in.Failure == Unsupported:
-		p.held.ack = AckUnsupported
+		ack = AckUnsupported
+	}
+	switch {
+	case f.kind == tell:
+		if p.tell == f.conn {
+			p.tell = nil
+		}
+	case p.answer != nil && p.answer.conn == f.conn:
+		p.answer.ack = ack
+		p.mays = append(p.mays, EventNotAcknowledged)
+	case p.current() && p.held.conn == f.conn:
+		p.held.ack, p.held.told = ack, false
+		if ack == AckNo && f.conn.ended {
+			p.mays = append(p.mays, EventNotAcknowledged)
+			p.held.fails++
+		} else if ack == AckNo {
+			p.held.fails++
+			p.want(EventNotAcknowledged)
+		}
 	default:
-		p.held.ack = AckNo
-		p.held.fails++
-		p.announce = EventNotAcknowledged
+		p.mays = append(p.mays, EventNotAcknowledged) // FINDING 8
 	}
 }
 
@@ -408,10 +527,9 @@ func (p *pathModel) current() bool {
 	return p.held != nil && p.present && p.held.instance == p.instance
 }
 
-// superseded is R6: the new instance has answered, in whatever way, or had its two seconds.
-func (k *checker) superseded(p *pathModel) bool {
-	return p.held != nil && p.present && !p.current() &&
-		(p.answer != nil || p.refused != accepted || k.now.Sub(p.held.replaced) >= 2*time.Second)
+// leaving reports whether the instance that is there is being deregistered.
+func (p *pathModel) leaving() bool {
+	return p.call != nil && p.call.kind == deregister && p.current()
 }
 
 // live reports whether f is a call that may still register the instance that is there.
@@ -430,6 +548,10 @@ func (k *checker) effect(e Effect) {
 	switch e := e.(type) {
 	case Ask:
 		k.ask(e)
+	case Look:
+		k.lookAt(e)
+	case Rescan:
+		k.rescan(e)
 	case Notify:
 		k.notify(e)
 	case Validate:
@@ -441,7 +563,7 @@ func (k *checker) effect(e Effect) {
 	case Cancel:
 		k.cancel(e)
 	case Close:
-		if _, open := k.conns[e.Conn]; !open {
+		if k.conns[e.Conn] == nil {
 			k.failf("close %d: it is not open", e.Conn)
 		}
 		delete(k.conns, e.Conn)
@@ -458,19 +580,26 @@ func (k *checker) effect(e Effect) {
 		}
 		k.stopped = true
 		for _, p := range k.paths {
-			p.tell = 0
-			if p.answer != nil {
-				p.answer.conn = 0
-			}
-			if p.held != nil {
-				p.held.conn = 0
-			}
+			p.hangUp()
 		}
+	default:
+		k.failf("%T is new to the checker", e)
 	}
 }
 
-// begin notes an effect that has a result. instance is the one it is for.
-func (k *checker) begin(op Op, what kind, instance int) *flightModel {
+// hangUp forgets whose connections are.
+func (p *pathModel) hangUp() {
+	p.tell = nil
+	if p.answer != nil {
+		p.answer.conn = nil
+	}
+	if p.held != nil {
+		p.held.conn = nil
+	}
+}
+
+// begin notes an effect that has a result, for the instance that is there or, if it is not the same, the one of the generation that is given.
+func (k *checker) begin(op Op, what kind, instance int, generation uint64) *flightModel {
 	if op.ID <= k.lastID {
 		k.failf("effect %d after %d: numbers are to rise", op.ID, k.lastID)
 	}
@@ -481,14 +610,25 @@ func (k *checker) begin(op Op, what kind, instance int) *flightModel {
 		p = &pathModel{path: op.Path}
 		k.paths[op.Path] = p
 	}
-	if of := fmt.Sprintf("%s#%d", op.Path, instance); k.generations[op.Generation] == "" {
-		k.generations[op.Generation] = of
-	} else if k.generations[op.Generation] != of {
-		k.failf("effect %d: generation %d is of %s and of %s", op.ID, op.Generation, k.generations[op.Generation], of)
+	if of, known := k.generations[op.Generation]; known && of != op.Path {
+		k.failf("effect %d: generation %d is of %q and of %q", op.ID, op.Generation, of, op.Path)
 	}
-	f := &flightModel{id: op.ID, kind: what, path: p, instance: instance}
+	k.generations[op.Generation] = op.Path
+	switch {
+	case p.instance == instance && p.gen != 0 && op.Generation < p.gen:
+		k.failf("effect %d of %q: generation %d after %d", op.ID, op.Path, op.Generation, p.gen)
+	case p.instance == instance && !p.genOpen && op.Generation != p.gen:
+		k.failf("effect %d of %q: generation %d, though it is the instance of %d", op.ID, op.Path, op.Generation, p.gen)
+	case p.instance == instance:
+		p.gen, p.genOpen = op.Generation, false
+	case generation != 0 && op.Generation != generation:
+		k.failf("effect %d of %q: generation %d, though it is for the instance of %d", op.ID, op.Path, op.Generation, generation)
+	}
+	f := &flightModel{id: op.ID, kind: what, path: p, instance: instance, gen: op.Generation, started: k.now}
 	k.flights[op.ID] = f
-	k.counts[[]string{ask: "asks", tell: "tells", acknowledge: "acknowledges", validate: "validates", register: "registers", deregister: "deregisters"}[what]]++
+	k.counts[map[kind]string{
+		ask: "asks", tell: "tells", acknowledge: "acknowledges", validate: "validates", register: "registers", deregister: "deregisters", kindLook: "looks",
+	}[what]]++
 	return f
 }
 
@@ -499,156 +639,84 @@ func (k *checker) instanceOf(path string) int {
 	return 0
 }
 
-func (k *checker) probe(op Op, what kind, conn EffectID) *pathModel {
-	f := k.begin(op, what, k.instanceOf(op.Path))
-	p := f.path
-	f.conn = conn
-	switch {
-	case k.stopping:
-		k.failf("probe %d after Stopping", op.ID)
-	case !p.present:
-		k.failf("probe %d of %q, which is gone", op.ID, op.Path)
-	case p.probe != nil:
-		k.failf("probe %d of %q beside %d (R7)", op.ID, op.Path, p.probe.id)
-	}
-	if conn != 0 && k.conns[conn] != op.Path {
-		k.failf("probe %d of %q uses connection %d, which is not open or not its own", op.ID, op.Path, conn)
-	}
-	p.probe = f
-	retry := !p.urgent && (what == ask && p.tries > 0 || what == tell && p.tries > 1 || what == acknowledge && p.held != nil && p.held.fails > 0)
-	p.urgent = false
-	if n := k.liveProbes(); n > k.probes || retry && n > k.probes-k.probes/4 {
-		k.failf("%d probes in %d slots, the last a retry: %v (R11)", n, k.probes, retry)
-	}
-	return p
-}
-
 func (k *checker) ask(e Ask) {
-	p := k.probe(e.Op, ask, 0)
+	p := k.probe(e.Op, ask, nil)
+	if p.answer != nil && p.answer.open {
+		p.answer = nil
+	}
 	if p.tries > 0 {
 		k.counts["retries"]++
 	}
+	w := p.wait
 	switch {
-	case !cmp.Equal(e.Entry, p.entry, cmp.Comparer(sameStale)):
+	case e.Entry.Path != p.entry.Path || e.Entry.ID != p.entry.ID || e.Entry.Maybe != p.entry.Maybe || !p.loose && e.Entry.Stale != p.entry.Stale:
 		k.failf("ask %d of %q with an entry that is not the newest", e.ID, e.Path)
-	case p.tell != 0:
+	case e.Tries != p.tries:
+		k.failf("ask %d of %q says %d tries, and it is %d", e.ID, e.Path, e.Tries, p.tries)
+	case p.tell != nil:
 		k.failf("ask %d of %q before the refusal was told (R3)", e.ID, e.Path)
-	case p.current(), p.answer != nil, p.live(p.call):
+	case p.answer != nil, p.live(p.call):
 		k.failf("ask %d of %q, which has answered", e.ID, e.Path)
-	case p.never, k.now.Before(p.next):
+	case w != nil && (w.what == waitLook || k.now.Before(w.from)):
+		k.failf("ask %d of %q, which is to be looked at first, or asked no sooner than %v (L1)", e.ID, e.Path, w.from)
+	case p.look != nil && !p.look.cancelled && p.look.instance == p.instance:
+		k.failf("ask %d of %q, which is being looked at (L1)", e.ID, e.Path)
+	case w == nil && p.current() && p.held.since.IsZero() && !p.leaving():
+		k.failf("ask %d of %q, which is registered and connected", e.ID, e.Path)
+	case w == nil && !p.early && (p.never || k.now.Before(p.next)):
 		k.failf("ask %d of %q at %v, before its next try at %v, never=%v (R12)", e.ID, e.Path, k.now, p.next, p.never)
 	}
+	p.probe.check = p.current()
+	p.probe.doubt, p.doubted = w != nil && w.why == doubt || p.doubted, false
+	if p.probe.check && p.entry.ID.Inode == 0 { // a doubt that is asked counts, and this may be one
+		p.lastReset = k.now
+	}
+	if p.probe.check {
+		k.counts["checks"]++
+		p.lastCheck, p.lastCheckOf = k.now, p.instance
+	}
+	p.wait, p.early = nil, false
 }
 
-func sameStale(a, b *scanner.Stale) bool { return a == b }
-
 func (k *checker) notify(e Notify) {
+	conn := k.conns[e.Conn]
+	if k.cfg.Observe {
+		k.failf("notify %d in observe mode (R18)", e.ID)
+	}
+	if conn == nil || conn.ended {
+		k.failf("notify %d of %q over %d, which is not open", e.ID, e.Path, e.Conn)
+	}
 	if !e.Registered {
-		p := k.probe(e.Op, tell, e.Conn)
-		if p.tell == 0 || p.tell != e.Conn {
-			k.failf("tell %d of %q over %d: what is to be told waits on %d", e.ID, e.Path, e.Conn, p.tell)
+		p := k.probe(e.Op, tell, conn)
+		if p.tell == nil || p.tell != conn {
+			k.failf("tell %d of %q over %d, where nothing is to be told", e.ID, e.Path, e.Conn)
 		}
 		if e.Message == "" || len(e.Message) > 1024 || !utf8.ValidString(e.Message) {
 			k.failf("tell %d of %q: bad text %q (R3)", e.ID, e.Path, e.Message)
 		}
 		return
 	}
-	p := k.probe(e.Op, acknowledge, e.Conn)
+	p := k.probe(e.Op, acknowledge, conn)
 	h := p.held
+	if a := p.answer; a != nil && a.conn == conn {
+		switch {
+		case k.standing(p) == no && !p.said:
+			k.failf("acknowledge %d of %q, which is neither registered nor standing by (R1, N2)", e.ID, e.Path)
+		case a.ack == AckYes, a.ack == AckUnsupported:
+			k.failf("acknowledge %d of the standby %q, which was told over this connection (N2)", e.ID, e.Path)
+		}
+		return
+	}
 	switch {
 	case !p.current():
 		k.failf("acknowledge %d of %q, which is not registered (R1)", e.ID, e.Path)
-	case h.ack == AckYes, h.ack == AckUnsupported:
+	case h.ack == AckYes && !h.told, h.ack == AckUnsupported && !h.told:
 		k.failf("acknowledge %d of %q, which is %q already (R4)", e.ID, e.Path, h.ack)
-	case h.ack == AckNo && e.Conn != 0:
-		k.failf("acknowledge %d of %q again over the old connection", e.ID, e.Path)
-	case h.ack == "" && e.Conn != h.conn:
-		k.failf("acknowledge %d of %q over %d, it was registered over %d", e.ID, e.Path, e.Conn, h.conn)
+	case conn != h.conn:
+		k.failf("acknowledge %d of %q over %d, which is not its connection", e.ID, e.Path, e.Conn)
 	case k.now.Before(h.next):
 		k.failf("acknowledge %d of %q before %v (R4)", e.ID, e.Path, h.next)
 	}
-}
-
-// call checks what holds for every handler call.
-func (k *checker) call(op Op, what kind, instance int, reg Registration) *pathModel {
-	f := k.begin(op, what, instance)
-	f.reg = reg
-	p, key := f.path, reg.key()
-	if p.call != nil {
-		k.failf("call %d of %q beside %d (R7)", op.ID, op.Path, p.call.id)
-	}
-	if other := k.running[key]; other != 0 {
-		k.failf("call %d for %v beside %d (R7)", op.ID, key, other)
-	}
-	for _, m := range []**must{&k.mustDeregister, &k.mustValidate, &k.mustRegister} {
-		if *m == nil || (*m).reg.key() != key {
-			continue
-		}
-		want := map[**must]kind{&k.mustDeregister: deregister, &k.mustValidate: validate, &k.mustRegister: register}[m]
-		if what != want || (*m).path != op.Path || !cmp.Equal((*m).reg, reg, cmp.Comparer(sameStale)) {
-			k.failf("call %d of %q for %v comes between (R6, R7)", op.ID, op.Path, key)
-		}
-		*m = nil
-	}
-	p.call = f
-	k.running[key] = op.ID
-	if n := k.liveCalls(); n > k.calls {
-		k.failf("%d calls in %d slots (R11)", n, k.calls)
-	}
-	return p
-}
-
-func (k *checker) validate(e Validate) {
-	chained := k.mustValidate != nil && k.mustValidate.path == e.Path
-	p := k.call(e.Op, validate, k.instanceOf(e.Path), e.Registration)
-	switch {
-	case k.stopping:
-		k.failf("validate %d after Stopping (S1)", e.ID)
-	case !p.present, p.answer == nil:
-		k.failf("validate %d of %q, which has no live answer", e.ID, e.Path)
-	case p.held != nil:
-		k.failf("validate %d of %q, which has something registered (R6)", e.ID, e.Path)
-	case p.answer.conn != 0 && k.conns[p.answer.conn] != p.path:
-		k.failf("validate %d of %q: its connection is not open", e.ID, e.Path)
-	case !cmp.Equal(e.Registration, p.registration(), cmp.Comparer(sameStale)):
-		k.failf("validate %d of %q with what it did not say", e.ID, e.Path)
-	case p.tries > 0 && !chained && k.liveCalls() > k.calls-k.calls/4:
-		k.failf("validate %d of %q, a retry, takes one of the last slots (R11)", e.ID, e.Path)
-	}
-}
-
-func (k *checker) register(e Register) {
-	validated := k.mustRegister != nil && k.mustRegister.path == e.Path
-	p := k.call(e.Op, register, k.instanceOf(e.Path), e.Registration)
-	switch {
-	case k.stopping:
-		k.failf("register %d after Stopping (S1)", e.ID)
-	case !validated:
-		k.failf("register %d of %q without a Validate just before (R1)", e.ID, e.Path)
-	case !p.present, p.answer == nil, p.held != nil:
-		k.failf("register %d of %q, which has no live answer or is registered", e.ID, e.Path)
-	}
-}
-
-func (k *checker) deregister(e Deregister) {
-	p := k.paths[e.Path]
-	if p == nil || p.held == nil {
-		k.failf("deregister %d of %q, which is not registered (R5)", e.ID, e.Path)
-		return
-	}
-	late := k.mustDeregister != nil && k.mustDeregister.path == e.Path
-	if p.present && p.held.instance != p.instance && !k.stopping && !late {
-		k.counts["replacements"]++
-	}
-	switch {
-	case k.stopping && !k.cfg.DeregisterOnStop:
-		k.failf("deregister %d after Stopping (S2)", e.ID)
-	case !k.stopping && p.present && !k.superseded(p) && !late:
-		k.failf("deregister %d of %q too early", e.ID, e.Path)
-	case !cmp.Equal(e.Registration, p.held.reg, cmp.Comparer(sameStale)):
-		k.failf("deregister %d of %q with what was not registered (R5)", e.ID, e.Path)
-	}
-	k.call(e.Op, deregister, p.held.instance, e.Registration)
 }
 
 func (k *checker) cancel(e Cancel) {
@@ -659,20 +727,31 @@ func (k *checker) cancel(e Cancel) {
 	}
 	p := f.path
 	outdated := !p.present || f.instance != p.instance
+	probe := f.kind == ask || f.kind == tell || f.kind == acknowledge
 	switch {
 	case f.cancelled:
 		k.failf("cancel %d twice", e.ID)
 	case f.kind == deregister && (!k.stopping || k.cfg.DeregisterOnStop):
 		k.failf("cancel of the deregister %d", e.ID)
-	case !k.stopping && !outdated:
+	case k.stopping || outdated || f.moot || f.kind == kindLook && p.wait == nil:
+	case probe:
+		k.evict(f)
+	default:
 		k.failf("cancel %d of %q for no reason", e.ID, p.path)
 	}
 	f.cancelled = true
 	k.counts["cancels"]++
-	if f.kind == ask || f.kind == tell || f.kind == acknowledge {
+	switch {
+	case probe:
+		if k.evicting == 0 {
+			k.freed = k.now
+		}
 		p.probe = nil
 		delete(k.flights, e.ID)
 		k.dropped[e.ID] = f
+	case f.kind == kindLook:
+		p.look, p.lookEnd = nil, k.now
+		delete(k.flights, e.ID)
 	}
 }
 
@@ -685,66 +764,101 @@ func (k *checker) emit(e Emit) {
 		k.failf("event %s with a bad error text %q", ev.Kind, ev.Error)
 	}
 	p := k.paths[ev.Path]
-	if p == nil || p.announce != ev.Kind {
+	if p == nil {
 		return
 	}
-	p.announce = ""
-	switch ev.Kind {
-	case EventFailing, EventReplaced:
-		if p.held != nil && p.held.unsure {
-			p.held.replaced, p.held.unsure = ev.NextTry, false
+	wanted := slices.IndexFunc(p.wants, func(kinds []EventKind) bool { return slices.Contains(kinds, ev.Kind) })
+	switch {
+	case wanted >= 0:
+		p.wants = slices.Delete(p.wants, wanted, wanted+1)
+	case slices.Contains(p.mays, ev.Kind):
+	case slices.Contains([]EventKind{
+		EventRegistered, EventObserved, EventDeregistered, EventUnreachable, EventReachable, EventFailing, EventRejected, EventIgnored, EventNotAcknowledged,
+	}, ev.Kind):
+		k.failf("%q: the event %s is about nothing", p.path, ev.Kind)
+		return
+	case ev.Kind == EventStandby:
+		if p.said = true; !p.spent { // a success, as far as the plugin can know
+			p.tries, p.transient = 0, 0
 		}
-		p.next = ev.NextTry
-		k.paced(p.path, p.transient, ev.NextTry)
+		return
+	default:
+		return
+	}
+	k.tells(p, e)
+}
+
+// tells takes from an event what only the Core knows, and checks it.
+func (k *checker) tells(p *pathModel, e Emit) {
+	ev := e.Event
+	switch ev.Kind {
+	case EventReplaced:
+		switch {
+		case ev.NextTry.IsZero():
+		case !ev.NextTry.After(k.now) || p.next.Equal(ev.NextTry):
+			p.next = ev.NextTry
+		case p.failed:
+			k.nextTry(p, ev.NextTry)
+		default: // R12's 5 s
+			if p.next = ev.NextTry; ev.NextTry.Sub(k.now) > 5*time.Second {
+				k.failf("%q is replaced and asked no sooner than %v (R12)", p.path, ev.NextTry)
+			}
+		}
+	case EventFailing, EventUnreachable:
+		if ev.NextTry.IsZero() && p.leaving() { // it is not shown, and comes all the same
+			p.wait = &waitModel{why: pace, what: waitAsk, from: k.now, by: k.now.Add(2 * time.Minute)}
+			break
+		}
+		k.nextTry(p, ev.NextTry)
 	case EventNotAcknowledged:
+		if !p.current() || p.leaving() { // a standby, or soon one or nothing
+			break
+		}
 		p.held.next = ev.NextTry
 		k.paced(p.path, p.held.fails, ev.NextTry)
 	case EventRejected, EventIgnored:
 		if !p.never && !ev.NextTry.Equal(p.next) || p.never && !ev.NextTry.IsZero() {
 			k.failf("%q is %s and tried again at %v (R13)", p.path, ev.Kind, ev.NextTry)
 		}
+		if !strings.Contains(ev.Error, p.mention) {
+			k.failf("%q is %s because of %q, which does not name %q (N2)", p.path, ev.Kind, ev.Error, p.mention)
+		}
+	case EventDeregistered:
+		if d := k.ended; d != nil && d.kind == deregister && !slices.Contains(d.reasons, ev.Reason) {
+			k.failf("%q was deregistered because it is %q, and the reason is %v", p.path, ev.Reason, d.reasons)
+		}
 	}
+}
+
+// nextTry takes from an event when a socket that has failed is tried again.
+func (k *checker) nextTry(p *pathModel, at time.Time) {
+	if p.held != nil && p.held.unsure {
+		p.held.replaced, p.held.unsure = at, false
+	}
+	p.next = at
+	k.paced(p.path, p.transient, at)
 }
 
 // paced is R12: 0.5 s, doubled, with 20 % jitter, and never more than 2 min.
 func (k *checker) paced(path string, fails int, next time.Time) {
 	base := 120.0
 	if fails <= 8 {
-		base = min(base, 0.5*float64(int(1)<<(fails-1)))
+		base = min(base, 0.5*float64(int(1)<<max(0, fails-1)))
 	}
 	if wait := next.Sub(k.now).Seconds(); wait < 0.8*base-1e-6 || wait > min(120, 1.2*base)+1e-6 {
 		k.failf("%q waits %.3f s after failure %d (R12)", path, wait, fails)
 	}
 }
 
-func (k *checker) liveProbes() (n int) {
-	for _, p := range k.paths {
-		if p.probe != nil {
-			n++
-		}
-	}
-	return n
-}
-
-func (k *checker) liveCalls() (n int) {
-	for _, p := range k.paths {
-		if p.call != nil {
-			n++
-		}
-	}
-	return n
-}
-
 // after checks what must hold between two Steps.
 func (k *checker) after(out []Effect) {
 	if k.mustRegister != nil || k.mustValidate != nil || k.mustDeregister != nil {
-		k.failf("what has to follow at once did not (R6, R7)")
+		k.failf("what has to follow at once did not (R6, R7, N2)")
 	}
-	owned := map[EffectID]bool{}
-	awaited, held := 0, 0
+	awaited, goOn, held := 0, 0, 0
 	for path, p := range k.paths {
-		if p.announce != "" {
-			k.failf("%q: no event %s", path, p.announce)
+		for _, kinds := range p.wants {
+			k.failf("%q: no event %s", path, kinds)
 		}
 		for _, f := range []*flightModel{p.probe, p.call} {
 			if f != nil && f.kind != deregister && !f.cancelled && (k.stopping || !p.present || f.instance != p.instance) {
@@ -754,211 +868,46 @@ func (k *checker) after(out []Effect) {
 		if f := p.call; k.stopping && f != nil && !f.cancelled && (f.kind != deregister || !k.cfg.DeregisterOnStop) {
 			k.failf("%q: call %d was not cancelled by Stopping (S1)", path, f.id)
 		}
-		if p.answer != nil {
-			owned[p.answer.conn] = true
-		}
-		owned[p.tell] = true
-		if p.held != nil {
-			owned[p.held.conn] = true
+		if p.held != nil && !k.cfg.Observe {
 			held++
 		}
 		if p.awaited {
 			awaited++
 		}
+		if p.awaited && p.goesOn {
+			goOn++
+		}
 		k.phased(p)
 	}
-	for conn, path := range k.conns {
-		if !owned[conn] {
-			k.failf("connection %d of %q is nobody's and open", conn, path)
+	k.owned()
+	k.oneHolder()
+	looked := 0
+	for _, r := range k.roots {
+		if r.looked {
+			looked++
 		}
 	}
-	for conn := range owned {
-		if conn != 0 && k.conns[conn] == "" {
-			k.failf("connection %d is needed and closed", conn)
-		}
-	}
-	if want := len(k.looked) == len(k.cfg.Roots) && awaited == 0; want && !k.synced || k.synced && !want && slices.Contains(out, Effect(Synced{})) {
+	if want := looked == len(k.cfg.Roots) && awaited == 0; goOn > 0 && goOn == awaited && looked == len(k.cfg.Roots) { // both are right
+	} else if want && !k.synced || k.synced && !want && slices.Contains(out, Effect(Synced{})) {
 		k.failf("synced is %v and should be %v (O3)", k.synced, want)
 	}
-	if want := k.stopping && k.liveCalls() == 0 && (held == 0 || !k.cfg.DeregisterOnStop); want != k.stopped {
+	running := 0
+	for _, p := range k.paths {
+		if p.call != nil {
+			running++
+		}
+	}
+	if want := k.stopping && running == 0 && (held == 0 || !k.cfg.DeregisterOnStop); want != k.stopped {
 		k.failf("stopped is %v and should be %v (S1)", k.stopped, want)
 	}
 	k.busy()
-	for path, p := range k.paths {
-		if !p.visible() {
-			delete(k.paths, path)
-		}
-	}
-}
-
-// core compares what a Core shows with the model.
-func (k *checker) core(c *Core) error {
-	if err := bounded(c); err != nil {
-		return err
-	}
-	k.errs = nil
-	deadline := c.Deadline()
-	if w := k.soonest; !w.at.IsZero() && (deadline.IsZero() || deadline.After(w.at)) {
-		k.failf("%q is to be looked at by %v, and the deadline is %v", w.path, w.at, deadline)
-	}
-	if !deadline.IsZero() && !deadline.After(k.now) {
-		k.failf("the deadline %v has passed", deadline)
-	}
-	if deadline.Sub(k.now) > 10*time.Minute {
-		k.failf("the deadline %v is further away than anything can be", deadline)
-	}
-	return errors.Join(k.errs...)
-}
-
-// view compares a View with the model (O2).
-func (k *checker) view(v View) error {
-	k.errs = nil
-	if v.Synced != k.synced || len(v.Sockets) != len(k.paths) || len(v.Types) != len(k.types) {
-		k.failf("view: synced %v, %d sockets, %d types; want %v, %d, %d", v.Synced, len(v.Sockets), len(v.Types), k.synced, len(k.paths), len(k.types))
-	}
-	for _, s := range v.Sockets {
-		p := k.paths[s.Path]
-		if p == nil {
-			k.failf("view: %q should not be there", s.Path)
-			continue
-		}
-		if s.Phase != p.phase {
-			k.failf("view: %q is %s, want %s", s.Path, s.Phase, p.phase)
-		}
-		var next time.Time
-		tries, ack := p.tries, Acknowledged("")
-		switch {
-		case p.phase == Backoff, p.phase == NotPlugin, p.phase == Rejected:
-			if !p.never {
-				next = p.next
-			}
-		case p.phase == Registered && p.held.ack == AckNo:
-			tries, next = p.held.fails, p.held.next
-		}
-		if p.held != nil {
-			ack = p.held.ack
-		}
-		if s.Tries != tries || !s.NextTry.Equal(next) || s.Acknowledged != ack {
-			k.failf("view: %q: tries %d, next %v, acknowledged %q; want %d, %v, %q", s.Path, s.Tries, s.NextTry, s.Acknowledged, tries, next, ack)
-		}
-		if s.Since.After(v.Time) || s.Found.After(v.Time) || (s.Stale == nil) != (p.entry.Stale == nil) && p.present {
-			k.failf("view: %q: since %v, found %v, stale %v", s.Path, s.Since, s.Found, s.Stale)
-		}
-	}
-	return errors.Join(k.errs...)
+	maps.DeleteFunc(k.paths, func(_ string, p *pathModel) bool { return !p.visible() })
 }
 
 func (p *pathModel) visible() bool { return p.present || p.held != nil || p.call != nil }
 
-// busy is R11: a slot that may be used is used. And what is to be done later has its Deadline.
-func (k *checker) busy() {
-	if k.stopping {
-		return
-	}
-	probes, calls := k.liveProbes(), k.liveCalls()
-	for path, p := range k.paths {
-		if want, first, at := k.wantsProbe(p); want && (probes < k.probes && first || probes < k.probes-k.probes/4) {
-			k.failf("%q waits for a probe, with %d of %d slots used", path, probes, k.probes)
-		} else if !at.IsZero() {
-			k.expect(path, at)
-		}
-		var key name
-		switch {
-		case p.call != nil:
-			continue
-		case p.held != nil && (!p.present || k.superseded(p)):
-			key = p.held.reg.key()
-		case p.held != nil && !p.current():
-			k.expect(path, p.held.replaced.Add(2*time.Second))
-			continue
-		case p.answer != nil && p.held == nil:
-			key = p.registration().key()
-		default:
-			continue
-		}
-		if k.running[key] == 0 && calls < k.calls-k.calls/4 {
-			k.failf("%q waits for a handler call, with %d of %d slots used", path, calls, k.calls)
-		}
-	}
-}
+func sameStale(a, b *scanner.Stale) bool { return a == b }
 
-// expect notes a time at which the Core has to be woken; core compares it.
-func (k *checker) expect(path string, at time.Time) {
-	if k.soonest.at.IsZero() || at.Before(k.soonest.at) {
-		k.soonest = wakeup{path, at}
-	}
-}
-
-// wantsProbe reports whether a path could do with a probe now and whether that counts as a first try; else when it will, if ever.
-func (k *checker) wantsProbe(p *pathModel) (want, first bool, at time.Time) {
-	switch {
-	case !p.present || p.probe != nil:
-		return false, false, time.Time{}
-	case p.tell != 0:
-		return true, p.tries < 2, time.Time{}
-	case p.current():
-		if h := p.held; h.ack == "" || h.ack == AckNo {
-			if k.now.Before(h.next) {
-				return false, false, h.next
-			}
-			return true, h.fails == 0, time.Time{}
-		}
-		return false, false, time.Time{}
-	case p.answer != nil, p.live(p.call), p.never:
-		return false, false, time.Time{}
-	case k.now.Before(p.next):
-		return false, false, p.next
-	}
-	return true, p.tries == 0, time.Time{}
-}
-
-func (k *checker) phased(p *pathModel) {
-	was, is := p.phase, k.phaseOf(p)
-	if !p.visible() {
-		is = ""
-	}
-	if p.phase = is; was != is {
-		k.counts[fmt.Sprintf("phase %s→%s", was, is)]++
-	}
-}
-
-func (k *checker) phaseOf(p *pathModel) Phase {
-	leaving := p.call != nil && p.call.kind == deregister && p.call.instance == p.instance
-	switch {
-	case !p.present || leaving:
-		return Deregistering
-	case p.current():
-		return Registered
-	case p.probe != nil && p.probe.kind == ask, p.answer != nil, p.live(p.call):
-		return Registering
-	case p.refused == unsupported:
-		return NotPlugin
-	case p.refused != accepted:
-		return Rejected
-	case p.tries > 0:
-		return Backoff
-	}
-	return Pending
-}
-
-// bounded is R12: what is gone is gone from everywhere, so that no queue can outgrow the sockets there are.
-func bounded(c *Core) error {
-	waiting := 0
-	for _, line := range c.waiting {
-		waiting += len(line)
-	}
-	for _, n := range []struct {
-		what string
-		n    int
-	}{
-		{"alarms", len(c.alarms)},
-		{"tickets for probes", len(c.probes.first) + len(c.probes.retries)},
-		{"tickets for calls", len(c.calls.first) + len(c.calls.retries)},
-		{"sockets waiting for a name", waiting},
-	} {
-		if n.n > len(c.sockets) {
-			return fmt.Errorf("%d %s for %d sockets", n.n, n.what, len(c.sockets))
-		}
-	}
-	return nil
+func sameRegistration(a, b Registration) bool {
+	return a.Entry == b.Entry && a.Type == b.Type && a.Name == b.Name && a.Endpoint == b.Endpoint && slices.Equal(a.Versions, b.Versions)
 }

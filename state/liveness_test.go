@@ -26,7 +26,7 @@ func (d *driver) by(id EffectID, peer *Peer, typ, name string) []string {
 func witnessed(t *testing.T, cfg Config, e scanner.Entry, peer *Peer) *driver {
 	t.Helper()
 	d := drive(t, cfg)
-	d.unchecked = true
+	d.unchecked = false
 	d.step(HandlerAdded{Type: csi})
 	d.scan(e)
 	d.by(1, peer, csi, "x")
@@ -323,7 +323,7 @@ func TestMetadataWithoutInodes(t *testing.T) {
 // I6: a stamp that changes during the first try is judged when the try ends.
 func TestTouchedDuringTheTry(t *testing.T) {
 	d := drive(t, Config{})
-	d.unchecked = true
+	d.unchecked = false
 	d.step(HandlerAdded{Type: csi})
 	d.scan()
 	d.want(d.scan(sock("a", 1, 1)), "1 ask a")
@@ -339,7 +339,7 @@ func TestTouchedDuringTheTry(t *testing.T) {
 // I6, R12: a try that fails while stamps change is made anew, once in five seconds.
 func TestTouchedDuringAFailingTry(t *testing.T) {
 	d := drive(t, Config{})
-	d.unchecked = true
+	d.unchecked = false
 	d.scan()
 	d.scan(sock("a", 1, 1))
 	d.want(d.scan(sock("a", 1, 2)))
@@ -352,7 +352,7 @@ func TestTouchedDuringAFailingTry(t *testing.T) {
 // R15: a dial that found another file is judged by a look.
 func TestStaleDial(t *testing.T) {
 	d := drive(t, Config{})
-	d.unchecked = true
+	d.unchecked = false
 	d.step(HandlerAdded{Type: csi})
 	d.scan()
 	d.scan(sock("a", 1, 1))
@@ -375,7 +375,7 @@ func TestStaleDial(t *testing.T) {
 // L1: a connection that ends while the handler is at work is dealt with right after.
 func TestConnectionEndsDuringRegister(t *testing.T) {
 	d := drive(t, Config{})
-	d.unchecked = true
+	d.unchecked = false
 	d.step(HandlerAdded{Type: csi})
 	d.scan()
 	d.scan(sock("a", 1, 1))
@@ -389,7 +389,7 @@ func TestConnectionEndsDuringRegister(t *testing.T) {
 
 	// Nothing can be told over it.
 	d = drive(t, Config{})
-	d.unchecked = true
+	d.unchecked = false
 	d.step(HandlerAdded{Type: csi})
 	d.scan()
 	d.scan(sock("a", 1, 1))
@@ -402,7 +402,7 @@ func TestConnectionEndsDuringRegister(t *testing.T) {
 // R3: a plugin that hangs up on being refused is told.
 func TestConnectionEndsDuringTell(t *testing.T) {
 	d := drive(t, Config{})
-	d.unchecked = true
+	d.unchecked = false
 	d.scan()
 	d.scan(sock("a", 1, 1))
 	d.want(d.answers(1, "Other", "x"), "2 tell a over 1: no handler for plugin type Other: no type is known yet")
@@ -419,7 +419,7 @@ func TestConnectionEndsDuringTell(t *testing.T) {
 // R18: observing asks, validates and watches, and tells nobody anything.
 func TestObserve(t *testing.T) {
 	d := drive(t, Config{Observe: true})
-	d.unchecked = true
+	d.unchecked = false
 	d.step(HandlerAdded{Type: csi, Exclusive: true})
 	d.scan()
 	d.scan(sock("a", 1, 1), sock("b", 2, 1), sock("c", 3, 1))

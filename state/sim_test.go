@@ -18,8 +18,12 @@ import (
 
 var (
 	simSeed   = flag.Uint64("seed", 0, "TestSimulation: run this seed only")
-	simEvents = flag.Int("events", 100_000, "TestSimulation: how many inputs the Core gets")
+	simEvents = flag.Int("events", 10_000, "TestSimulation: how many inputs the Core gets, of each seed")
+	simSoak   = flag.Bool("soak", false, "TestSimulation: run seeds from -seed on until one fails or the test is ended")
 )
+
+// simSeeds are how many seeds a run has. Their configurations differ.
+const simSeeds = 10
 
 // simulation is a node in virtual time: plugins that come, go and misbehave, scans that show them, and effects that take their time. One heap of events,
 // one goroutine, one seed: a run is replayed exactly by its number.
@@ -36,8 +40,11 @@ type simulation struct {
 	plugins map[string]*simPlugin // by path
 	paths   []string
 	roots   map[string]*simRoot
-	late    map[EffectID]func() // ends an effect in flight ahead of its time
+	late    map[EffectID]func()     // ends an effect in flight ahead of its time
+	conns   map[EffectID]*simPlugin // open, by the process at the other end
+	handed  map[string]int          // what handlers have registered, by type, name and path
 	inode   uint64
+	pid     int
 	tick    time.Time
 	inputs  int
 	quiet   bool // the world stands still and everything works
@@ -65,47 +72,27 @@ func (h *simEventHeap) Pop() any {
 	return e
 }
 
-type simRoot struct {
-	last    *scanner.Snapshot
-	changed time.Time // when something in it last did
-	dirty   bool
-	failing bool
-}
-
-// simPlugin is what is at a path: a socket, and perhaps a plugin that listens on it.
-type simPlugin struct {
-	id        scanner.Identity
-	listens   bool
-	kind      simKind
-	failures  int // of GetInfo, still to come
-	typ, name string
-	refuses   bool // its handler says no
-}
-
-type simKind int
-
-const (
-	simGood simKind = iota
-	simSlow
-	simHangs
-	simNoPlugin
-	simBadAnswer
-	simNoNotify
-	simDeafNotify
-	simKinds
-)
-
-func newSimulation(seed uint64) *simulation {
-	s := &simulation{
-		random: rand.New(rand.NewPCG(seed, 7)), now: start, trace: newTrace(),
-		plugins: map[string]*simPlugin{}, roots: map[string]*simRoot{}, late: map[EffectID]func(){},
-	}
-	cfg := Config{Roots: []Root{{Path: "/a"}, {Path: "/b"}}, Seed: seed, DeregisterOnStop: seed%2 == 0}
+// simConfig is the configuration of a seed.
+func simConfig(seed uint64) Config {
+	cfg := Config{Roots: []Root{{Path: "/a"}, {Path: "/b"}}, Seed: seed, DeregisterOnStop: seed%2 == 0, Observe: seed%5 == 0}
 	if seed%3 != 0 {
 		cfg.Probes, cfg.Calls = 8, 4 // so that there are queues
 	}
-	for _, root := range cfg.Roots {
-		s.roots[root.Path] = &simRoot{}
+	if seed%4 == 1 {
+		cfg.MaxParked = 2
+	}
+	cfg.LivenessGrace = []time.Duration{0, 2 * time.Second, 7 * time.Second, -1}[seed/2%4]
+	return cfg
+}
+
+func newSimulation(seed uint64) *simulation {
+	s := &simulation{
+		random: rand.New(rand.NewPCG(seed, 7)), now: start, trace: newTrace(), pid: 100,
+		plugins: map[string]*simPlugin{}, roots: map[string]*simRoot{}, late: map[EffectID]func(){}, conns: map[EffectID]*simPlugin{}, handed: map[string]int{},
+	}
+	cfg := simConfig(seed)
+	for n, root := range cfg.Roots {
+		s.roots[root.Path] = &simRoot{kind: []simFS{simFine, simFS(seed % 3)}[n]}
 		for n := range 20 {
 			s.paths = append(s.paths, fmt.Sprintf("%s/%02d.sock", root.Path, n))
 		}
@@ -115,7 +102,7 @@ func newSimulation(seed uint64) *simulation {
 		s.after(0, func() { s.scan(root) })
 	}
 	s.after(0, s.live)
-	s.step(HandlerAdded{Type: csi})
+	s.step(HandlerAdded{Type: csi, Exclusive: true})
 	s.after(s.upTo(time.Minute), func() { s.step(HandlerAdded{Type: dra}) })
 	return s
 }
@@ -123,6 +110,8 @@ func newSimulation(seed uint64) *simulation {
 func (s *simulation) upTo(d time.Duration) time.Duration {
 	return time.Duration(s.random.Int64N(int64(d)))
 }
+
+func (s *simulation) oneIn(n int) bool { return s.random.IntN(n) == 0 }
 
 func (s *simulation) after(d time.Duration, do func()) {
 	s.order++
@@ -137,8 +126,8 @@ func (s *simulation) step(in Input) {
 	s.inputs++
 	out := s.core.Step(s.now, in)
 	s.trace.add(s.now, in, out)
-	if s.steps = append(s.steps, step{s.now, in, out}); len(s.steps) > 4*tail {
-		s.steps = slices.Clone(s.steps[len(s.steps)-tail:])
+	if s.steps = append(s.steps, step{s.now, in, out}); len(s.steps) > 4**tail {
+		s.steps = slices.Clone(s.steps[len(s.steps)-*tail:])
 	}
 	s.err = errors.Join(s.check.step(s.now, in, out), s.check.core(s.core))
 	if s.inputs%16 == 0 {
@@ -166,283 +155,102 @@ func (s *simulation) step(in Input) {
 func (s *simulation) run(inputs int, done func() bool) {
 	for s.inputs < inputs && s.err == nil && len(s.heap) > 0 && (done == nil || !done()) {
 		e := heap.Pop(&s.heap).(simEvent)
-		s.now = e.at
+		s.now = latest(s.now, e.at) // the machine may have slept
 		e.do()
 	}
 }
 
-// live is the world: something happens, and again a little later, with minutes of quiet between.
-func (s *simulation) live() {
-	if s.quiet {
-		return
-	}
-	for range 1 + s.random.IntN(4) {
-		s.change(s.paths[s.random.IntN(len(s.paths))])
-	}
-	switch n := s.random.IntN(1000); {
-	case n == 0:
-		s.after(s.upTo(3*time.Minute), s.live)
-	case n < 10:
-		s.after(s.upTo(5*time.Second), s.live)
-	default:
-		s.after(s.upTo(60*time.Millisecond), s.live)
-	}
-	switch s.random.IntN(100) {
-	case 0:
-		s.step(RetryAsked{})
-	case 1, 2:
-		s.step(RetryAsked{s.paths[s.random.IntN(len(s.paths))]})
-	case 3:
-		s.step(Reported{EffectID(1 + s.random.Uint64N(uint64(s.check.lastID)+1)), Report{Health: HealthDown}})
-	case 4:
-		s.roots[fuzzRoots[s.random.IntN(2)]].failing = true
-	}
-}
-
-func (s *simulation) change(path string) {
-	p := s.plugins[path]
-	s.dirty(path)
-	if p == nil {
-		s.plugins[path] = s.starts(path)
-		return
-	}
-	switch s.random.IntN(10) {
-	case 0: // it ends and takes its socket along
-		delete(s.plugins, path)
-	case 1: // it crashes: the socket stays
-		p.listens = false
-	case 2, 3, 4: // it is replaced, or starts again at once
-		s.plugins[path] = s.starts(path)
-	case 5: // it starts again on a filesystem that gives the inode anew
-		inode := p.id.Inode
-		s.plugins[path] = s.starts(path)
-		s.plugins[path].id.Inode = inode
-	case 6: // it is renamed
-		to := s.paths[s.random.IntN(len(s.paths))]
-		delete(s.plugins, path)
-		s.plugins[to] = p
-		s.dirty(to)
-	case 7: // it announces another name from now on
-		name := p.name
-		s.plugins[path] = s.starts(path)
-		s.plugins[path].name = name + "2"
-	case 8: // somebody touches it
-		s.inode++
-		p.id.ChangeTime = int64(s.inode)
-	case 9: // it recovers
-		p.kind, p.listens, p.refuses, p.failures = simGood, true, false, 0
-	}
-}
-
-func (s *simulation) dirty(path string) {
-	r := s.roots[path[:2]]
-	r.dirty, r.changed = true, s.now
-}
-
-// starts is a new plugin, more often a good one than not. Some names are announced by several.
-func (s *simulation) starts(path string) *simPlugin {
-	s.inode++
-	p := &simPlugin{id: at(path, s.inode, int64(s.inode)).ID, listens: true, typ: []string{csi, csi, dra}[s.random.IntN(3)]}
-	p.name = fmt.Sprint("n", s.random.IntN(12))
-	if s.random.IntN(2) == 0 {
-		p.kind = simKind(s.random.IntN(int(simKinds)))
-		p.refuses = s.random.IntN(4) == 0
-	}
-	if s.random.IntN(4) == 0 {
-		p.failures = 1 + s.random.IntN(6)
-	}
-	if s.random.IntN(12) == 0 {
-		p.typ = "Unknown"
-	}
-	return p
-}
-
-// scan shows a root to the Core, and comes again after 200 ms, or 20 ms for a second after a change (U6).
-func (s *simulation) scan(root string) {
-	r := s.roots[root]
-	in := Scanned{Root: root, Ended: s.now}
-	switch {
-	case r.failing:
-		in.Snapshot, in.Err, r.failing = r.last, errTest, false
-	case r.dirty || r.last == nil:
-		var entries []scanner.Entry
-		for _, path := range s.paths {
-			if p := s.plugins[path]; p != nil && path[:2] == root {
-				entries = append(entries, scanner.Entry{Path: path, ID: p.id})
-			}
-		}
-		r.last, r.dirty = scanner.NewSnapshot(entries, nil), false
-		in.Snapshot = r.last
-	default:
-		in.Snapshot = r.last
-	}
-	pause := 200 * time.Millisecond
-	if s.now.Sub(r.changed) < time.Second {
-		pause = 20 * time.Millisecond
-	}
-	s.after(pause, func() { s.scan(root) })
-	s.step(in)
-}
-
-func (s *simulation) do(e Effect) {
-	switch e := e.(type) {
-	case Ask:
-		d, in := s.ask(e)
-		s.ends(e.ID, d, in)
-	case Notify:
-		d, in := s.notify(e)
-		s.ends(e.ID, d, in)
-	case Validate:
-		s.call(e.Op, e.Registration, 40)
-	case Register:
-		s.call(e.Op, e.Registration, 30)
-	case Deregister:
-		s.call(e.Op, e.Registration, 0)
-	case Cancel:
-		// What is cancelled ends soon, in its own way or with an error. Some do not listen.
-		if end := s.late[e.ID]; s.random.IntN(5) > 0 {
-			s.after(s.upTo(50*time.Millisecond), end)
-		}
-	}
-}
-
-// ends has an effect end after d with what in says then, or sooner if it is cancelled.
-func (s *simulation) ends(id EffectID, d time.Duration, in func() Input) {
-	end := func() {
-		if s.late[id] != nil {
-			delete(s.late, id)
-			s.step(in())
-		}
-	}
-	s.late[id] = end
-	s.after(d, end)
-}
-
-// reach is the plugin that a dial finds, if it is the one that was scanned (R15) and listens.
-func (s *simulation) reach(e scanner.Entry) (*simPlugin, error) {
-	p := s.plugins[e.Path]
-	switch {
-	case p == nil || p.id.Inode != e.ID.Inode:
-		return nil, errors.New("stale")
-	case !p.listens:
-		return nil, errors.New("connection refused")
-	}
-	return p, nil
-}
-
-func (s *simulation) ask(e Ask) (time.Duration, func() Input) {
-	d := time.Millisecond + s.upTo(20*time.Millisecond)
-	p, err := s.reach(e.Entry)
-	fail := func(err error, failure Failure, connected bool) (time.Duration, func() Input) {
-		return d, func() Input { return Asked{ID: e.ID, Err: err, Failure: failure, Connected: connected} }
-	}
-	if err != nil {
-		return fail(err, Refused, false)
-	}
-	if p.failures > 0 && !s.quiet {
-		p.failures--
-		return fail(errTest, Transient, s.random.IntN(2) == 0)
-	}
-	switch p.kind {
-	case simSlow:
-		d = s.upTo(3 * time.Second)
-	case simHangs:
-		if !s.quiet {
-			d = 10 * time.Second
-			return fail(errors.New("deadline exceeded"), Transient, false)
-		}
-	case simNoPlugin:
-		return fail(errTest, Unsupported, s.random.IntN(2) == 0)
-	case simBadAnswer:
-		return fail(errTest, Permanent, true)
-	}
-	return d, func() Input { return Asked{ID: e.ID, Info: s.says(e.Path, p), Connected: true} }
-}
-
-func (s *simulation) says(path string, p *simPlugin) Info {
-	return Info{Type: p.typ, Name: p.name, Endpoint: path, Versions: []string{"1"}}
-}
-
-func (s *simulation) notify(e Notify) (time.Duration, func() Input) {
-	d := time.Millisecond + s.upTo(10*time.Millisecond)
-	in := Notified{ID: e.ID}
-	p := s.plugins[e.Path]
-	switch {
-	case p == nil:
-		in.Err = errTest
-	case p.kind == simNoNotify:
-		in.Err, in.Failure = errTest, Unsupported
-	case p.kind == simDeafNotify && !s.quiet:
-		in.Err = errors.New("deadline exceeded")
-		d = 5 * time.Second
-	}
-	return d, func() Input { return in }
-}
-
-// call is a handler at work. bad is how many calls of a hundred fail.
-func (s *simulation) call(op Op, r Registration, bad int) {
-	d := s.upTo(30 * time.Millisecond)
-	if s.random.IntN(20) == 0 {
-		d = s.upTo(4 * time.Second)
-	}
-	in := Called{ID: op.ID}
-	if p := s.plugins[op.Path]; bad > 0 && p != nil && p.refuses && !s.quiet && s.random.IntN(100) < bad {
-		in.Err = errTest
-		if s.random.IntN(8) == 0 {
-			in.Failure = Permanent
-		}
-	} else if bad == 0 && s.random.IntN(20) == 0 {
-		in.Err = errTest
-	}
-	s.ends(op.ID, d, func() Input { return in })
-}
-
 // converge has the world stand still and everything work, and waits until what is there is registered.
-func (s *simulation) converge() {
+func (s *simulation) converge(anew bool) {
 	s.quiet = true
 	for _, path := range s.paths {
-		if p := s.plugins[path]; p != nil { // whatever it was, a good one is started in its place
-			q := s.starts(path)
-			q.failures, q.refuses = 0, false
-			if q.kind == simBadAnswer {
-				q.kind = simGood
-			}
-			s.plugins[path] = q
+		p := s.plugins[path]
+		if p == nil {
+			continue
+		}
+		if anew { // whatever it was, a good one is started in its place
+			s.ends(p, false, 0)
+			s.plugins[path] = s.starts(path)
 			s.dirty(path)
 		}
+		s.plugins[path].heal()
 	}
 	s.step(HandlerAdded{Type: dra})
-	s.run(s.inputs+20_000, s.settled)
+	s.run(s.inputs+40_000, s.settled)
 	if s.err == nil && !s.settled() {
-		s.err = fmt.Errorf("%sit does not converge", story(s.steps))
+		s.err = fmt.Errorf("%sit does not converge: %s", story(s.steps), s.unsettled())
 	}
 }
 
 func (s *simulation) settled() bool {
-	if s.roots["/a"].dirty || s.roots["/b"].dirty || len(s.check.flights) > 0 {
-		return false
-	}
-	for path, p := range s.plugins {
-		m := s.check.paths[path]
-		good := p.kind != simNoPlugin && p.typ != "Unknown"
-		if m == nil || m.entry.ID != p.id || good != m.current() || good && m.held.ack != AckYes && m.held.ack != AckUnsupported {
-			return false
+	return len(s.check.flights) == 0 && len(s.late) == 0 && !s.roots["/a"].dirty && !s.roots["/b"].dirty && s.unsettled() == ""
+}
+
+// unsettled is what is wrong in a world that stands still.
+func (s *simulation) unsettled() string {
+	for _, path := range s.paths {
+		p, m := s.plugins[path], s.check.paths[path]
+		if p == nil && m != nil {
+			return path + " is gone, and still there"
+		}
+		if p != nil {
+			if wrong := s.wrong(p, m); wrong != "" {
+				return path + " " + wrong
+			}
 		}
 	}
-	return len(s.plugins) == len(s.check.paths)
+	return ""
+}
+
+// wrong is what is wrong with one socket: who listens is registered, or stands by for one that is and outranks it, or is refused for a reason; who does not is
+// not registered, or unreachable and for ever, if that is configured.
+func (s *simulation) wrong(p *simPlugin, m *pathModel) string {
+	forEver := s.check.grace < 0 || s.check.cfg.Observe
+	switch {
+	case m == nil:
+		return "was not found"
+	case m.entry.ID != p.id:
+		return "is taken for another file"
+	case !p.listens || p.kind == simNoPlugin || p.kind == simBadAnswer || p.typ == "Unknown":
+		if m.held != nil && !(forEver && !m.held.since.IsZero()) {
+			return "is no plugin and registered"
+		}
+		return ""
+	case m.current() && (!m.held.conn.live() || s.conns[m.held.conn.id] != p || !sameInfo(m.held.info, p.says())):
+		return "is registered and another one is there"
+	case m.current() && !m.held.since.IsZero():
+		return "is unreachable and listens"
+	case m.current():
+		if !s.check.cfg.Observe && m.held.ack != AckYes && m.held.ack != AckUnsupported {
+			return "was not told"
+		}
+		return ""
+	case m.answer != nil && s.check.standing(m) == yes && s.conns[m.answer.conn.id] == p:
+		return ""
+	case m.refused == unknownType && m.info != nil && !s.check.types[m.info.Type]: // another process has its socket now, which nobody can know (R8)
+		return ""
+	case m.refused == permanent && m.blocked != nil:
+		return ""
+	}
+	return fmt.Sprintf("listens and is %s: tries %d, next %v, answer %v", m.phase, m.tries, m.next, m.answer)
 }
 
 // finish converges, removes everything and looks for what is left; or stops in the midst of it.
-func (s *simulation) finish(stop bool) {
+func (s *simulation) finish(stop, anew bool) {
 	if stop {
 		s.step(Stopping{})
-		s.run(s.inputs+5_000, func() bool { return s.check.stopped && len(s.late) == 0 })
+		s.run(s.inputs+50_000, func() bool { return s.check.stopped && len(s.late) == 0 })
 		if s.err == nil && (!s.check.stopped || len(s.check.conns) > 0) {
 			s.err = fmt.Errorf("%sstopped: %v, connections: %v", story(s.steps), s.check.stopped, s.check.conns)
 		}
 		return
 	}
-	s.converge()
+	s.converge(anew)
+	for _, path := range s.paths {
+		if p := s.plugins[path]; p != nil {
+			s.ends(p, true, 0)
+		}
+	}
 	clear(s.plugins)
 	s.dirty("/a")
 	s.dirty("/b")
@@ -450,81 +258,190 @@ func (s *simulation) finish(stop bool) {
 	if l := left(s.core); s.err == nil && (l != "" || len(s.check.conns) > 0) {
 		s.err = fmt.Errorf("%ssomething is left: %s\nconnections: %v", story(s.steps), l, s.check.conns)
 	}
+	for what, n := range s.handed {
+		if n != 0 && s.err == nil {
+			s.err = fmt.Errorf("%s%s was registered %d times more often than deregistered (R5)", story(s.steps), what, n)
+		}
+	}
 }
 
-// simTransitions are the changes of phase that a run is to have seen.
+// simTransitions are the changes of phase that a run of all seeds is to have seen.
 var simTransitions = []string{
 	"→registering", "→pending", "pending→registering", "pending→",
 	"registering→registered", "registering→backoff", "registering→rejected", "registering→ignored", "registering→deregistering", "registering→",
-	"registered→registering", "registered→deregistering", "registered→pending",
+	"registering→standby", "registering→observed",
+	"registered→registering", "registered→deregistering", "registered→pending", "registered→unreachable",
+	"unreachable→registered", "unreachable→deregistering", "unreachable→registering", "unreachable→observed",
+	"observed→unreachable", "observed→registering", "observed→",
+	"standby→registering", "standby→rejected", "standby→",
 	"backoff→registering", "backoff→", "rejected→registering", "rejected→", "ignored→registering", "ignored→",
-	"deregistering→registering", "deregistering→",
+	"deregistering→registering", "deregistering→standby", "deregistering→backoff", "deregistering→",
 }
 
-// trivial says why a run proves little.
-func (s *simulation) trivial() (why []string) {
-	n := s.check.counts
-	if dials := n["asks"] + n["acknowledges"]; dials*5 < s.inputs {
-		why = append(why, fmt.Sprintf("only %d of %d inputs led to a dial", dials, s.inputs))
-	}
-	for _, transition := range simTransitions {
-		if n["phase "+transition] == 0 && (transition != "→pending" && !strings.Contains(transition, "pending") || s.core.cfg.Probes < 64) {
-			why = append(why, "no change of phase "+transition)
-		}
-	}
-	for _, kind := range []string{"registered", "replacements", "late successes", "retries", "cancels", "tells"} {
-		if n[kind] == 0 {
-			why = append(why, "no "+kind)
-		}
-	}
-	return why
+// simKindsOfEvents are what a run of all seeds is to have seen besides.
+var simKindsOfEvents = []string{
+	"registered", "replacements", "late successes", "retries", "cancels", "tells", "adopted by stamps", "changed during an ask", "fresh starts after an ask", "doubts",
+	"looks", "looks that were older", "looks that found another", "looks that found nothing", "rescans", "stale asks that failed", "disconnected strangers",
+	"standbys disconnected", "spaced checks", "another process answered", "same instance over a new connection", "reached again", "takeovers", "takeovers refused",
+	"demotions", "evictions", "parked",
 }
 
 // simulate runs a seed to its end and returns the hash of all inputs and effects.
 func simulate(seed uint64, events int) (*simulation, string) {
 	s := newSimulation(seed)
+	stop := seed%4 >= 2
+	if stop {
+		events -= s.random.IntN(1 + events/10)
+	}
 	s.run(events, nil)
 	if s.err == nil {
-		s.finish(seed%4 == 3 || seed%4 == 2)
+		s.finish(stop, seed%8 < 4)
 	}
 	return s, s.trace.String()
 }
 
+// simRun runs one seed and adds what it has seen to counts.
+func simRun(t *testing.T, seed uint64, events int, counts map[string]int) {
+	began := time.Now()
+	s, hash := simulate(seed, events)
+	if s.err != nil {
+		t.Fatalf("replay it with: go test ./state -run '^TestSimulation$' -seed %d -events %d\n%v", seed, events, s.err)
+	}
+	took := time.Since(began)
+	t.Logf("%d inputs in %v (%.0f/s), %v of virtual time, hash %s", s.inputs, took.Round(time.Millisecond), float64(s.inputs)/took.Seconds(), s.now.Sub(start).Round(time.Second), hash)
+	counts["inputs"] += s.inputs
+	for what, n := range s.check.counts {
+		counts[what] += n
+	}
+}
+
 // TestSimulation is the promise of doc.go over long histories of a whole node. Another seed: go test ./state -run TestSimulation -seed N -events M -v.
 func TestSimulation(t *testing.T) {
-	seeds, events := []uint64{1, 2, 3, 4}, *simEvents
-	switch {
-	case *simSeed != 0:
-		seeds = []uint64{*simSeed}
-	case testing.Short() || raceDetector: // there is one goroutine: nothing to race with
-		events = min(events, 10_000)
+	events := *simEvents
+	if testing.Short() || raceDetector { // there is one goroutine: nothing to race with
+		events = min(events, 2_000)
 	}
-	for _, seed := range seeds {
-		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			began := time.Now()
-			s, hash := simulate(seed, events)
-			if s.err != nil {
-				t.Fatalf("replay it with: go test ./state -run 'TestSimulation' -seed %d -events %d\n%v", seed, events, s.err)
-			}
-			took := time.Since(began)
-			t.Logf("%d inputs in %v (%.0f/s), %v of virtual time, hash %s", s.inputs, took.Round(time.Millisecond), float64(s.inputs)/took.Seconds(), s.now.Sub(start).Round(time.Second), hash)
-			for _, key := range slices.Sorted(maps.Keys(s.check.counts)) {
-				t.Logf("%8d %s", s.check.counts[key], key)
-			}
-			if why := s.trivial(); events >= 50_000 && len(why) > 0 {
-				t.Errorf("the run was trivial: %s", strings.Join(why, "; "))
-			}
-		})
+	counts := map[string]int{}
+	if *simSoak {
+		for seed := max(1, *simSeed); ; seed++ {
+			simRun(t, seed, events, counts)
+		}
+	}
+	for seed := uint64(1); seed <= simSeeds; seed++ {
+		if *simSeed == 0 || *simSeed == seed {
+			t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { simRun(t, seed, events, counts) })
+		}
+	}
+	if *simSeed > simSeeds {
+		simRun(t, *simSeed, events, counts)
+	}
+	for _, what := range slices.Sorted(maps.Keys(counts)) {
+		t.Logf("%8d %s", counts[what], what)
+	}
+	if counts["asks"]*5 < counts["inputs"] {
+		t.Errorf("only %d of %d inputs led to a dial", counts["asks"], counts["inputs"])
+	}
+	if counts["inputs"] < 500_000 {
+		return
+	}
+	var missing []string
+	for _, transition := range simTransitions {
+		if counts["phase "+transition] == 0 {
+			missing = append(missing, transition)
+		}
+	}
+	for _, what := range simKindsOfEvents {
+		if counts[what] == 0 {
+			missing = append(missing, what)
+		}
+	}
+	if len(missing) > 0 {
+		t.Errorf("the run was trivial: it has not seen %s", strings.Join(missing, ", "))
 	}
 }
 
 // TestSimulationReplays: a seed stands for one run, to the last effect.
 func TestSimulationReplays(t *testing.T) {
-	for seed := range uint64(3) {
-		s, a := simulate(100+seed, 5000)
-		_, b := simulate(100+seed, 5000)
+	for seed := range uint64(5) {
+		s, a := simulate(100+seed, 2000)
+		_, b := simulate(100+seed, 2000)
 		if a != b || s.err != nil {
 			t.Errorf("seed %d: %s, then %s; %v", 100+seed, a, b, s.err)
 		}
 	}
+}
+
+// scan shows a root to the Core, and comes again after 200 ms, or 20 ms for a second after a change (U6).
+func (s *simulation) scan(root string) {
+	r := s.roots[root]
+	in := Scanned{Root: root, Started: s.now}
+	in.Snapshot, in.Err = r.look(s, root)
+	r.running = true
+	d := s.upTo(time.Millisecond)
+	if s.oneIn(50) && !s.quiet {
+		d = s.upTo(150 * time.Millisecond)
+	}
+	s.after(d, func() {
+		in.Ended = s.now
+		r.running = false
+		pause := 200 * time.Millisecond
+		if s.now.Sub(r.changed) < time.Second {
+			pause = 20 * time.Millisecond
+		}
+		s.scanIn(root, pause)
+		s.step(in)
+	})
+}
+
+// scanIn plans the next scan of a root.
+func (s *simulation) scanIn(root string, pause time.Duration) {
+	r := s.roots[root]
+	r.plan++
+	plan := r.plan
+	s.after(pause, func() {
+		if r.plan == plan && !r.running {
+			s.scan(root)
+		}
+	})
+}
+
+// look is one scan of a root. It fails sometimes, as a whole or in parts, and then shows what it showed before, marked stale.
+func (r *simRoot) look(s *simulation, root string) (*scanner.Snapshot, error) {
+	var err error
+	var unseen func(path string) bool
+	if !s.quiet {
+		switch s.random.IntN(120) {
+		case 0:
+			return nil, errTest
+		case 1:
+			err, unseen = errTest, func(string) bool { return true }
+		case 2:
+			n := s.random.IntN(8)
+			unseen = func(path string) bool { return int(path[len(path)-len("0.sock")])%8 == n }
+		}
+	}
+	if !r.dirty && r.last != nil && unseen == nil && !r.stale {
+		return r.last, nil
+	}
+	r.dirty, r.stale = unseen != nil, false
+	var entries []scanner.Entry
+	for _, path := range s.paths {
+		if path[:2] != root {
+			continue
+		}
+		before, had := r.last.At(path)
+		switch p := s.plugins[path]; {
+		case had && unseen != nil && unseen(path):
+			if before.Stale == nil {
+				before.Stale = &scanner.Stale{Since: s.now, Err: errTest}
+			}
+			entries, r.stale = append(entries, before), true
+		case p != nil && (unseen == nil || !unseen(path)):
+			entries = append(entries, scanner.Entry{Path: path, ID: p.id})
+		}
+	}
+	if next := scanner.NewSnapshot(entries, nil); r.last == nil || !slices.Equal(entries, slices.Collect(r.last.All())) {
+		r.last = next
+	}
+	return r.last, err
 }
