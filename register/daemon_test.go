@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -87,7 +86,7 @@ func (d *daemon) obey(o order) (note, error) {
 	case "run": // a Manager as in Daemon; done when it is synced
 		return note{}, d.run(*o.Daemon)
 	case "cpu": // that alone, which costs next to nothing
-		return note{Usage: &usage{CPU: processors()}}, nil
+		return note{Usage: &usage{CPU: processor()}}, nil
 	case "usage":
 		return note{Usage: d.usage()}, nil
 	case "view":
@@ -144,18 +143,9 @@ func (d *daemon) run(cfg daemonConfig) error {
 	return nil
 }
 
-// processors is the time of processors that this process has taken.
-func processors() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 func (d *daemon) usage() *usage {
 	return &usage{
-		CPU: processors(),
+		CPU: processor(),
 		RSS: memory("VmRSS"), HighWater: memory("VmHWM"),
 		Goroutines: runtime.NumGoroutine() - d.routines, Descriptors: descriptors() - d.open,
 		Lines: d.log.lines.Load(), Dials: d.dials.Load(),
