@@ -26,7 +26,7 @@ run: build ## show it: the daemon and a plugin on a fresh directory, until Ctrl-
 	@sh cmd/demo.sh bin/plugpoll
 
 .PHONY: test
-test: ## run all tests with the race detector (about a minute)
+test: ## run all tests with the race detector (about a minute and a half)
 	go test -race ./...
 
 .PHONY: test-real

@@ -336,8 +336,8 @@ func (f *faultNode) become(farm *process, uid int) {
 	if os.Getenv("PLUGPOLL_NOINOTIFY") != "" {
 		f.Skip("the user namespace of noinotify.sh has one user")
 	}
-	f.must(os.Chmod(f.base, 0o755)) //nolint:gosec // another user is to pass
-	f.must(os.Chmod(f.dir, 0o777))  //nolint:gosec // and to bind
+	f.must(os.Chmod(f.base, 0o755)) // another user is to pass
+	f.must(os.Chmod(f.dir, 0o777))  // and to bind
 	if _, err := farm.order(f.within(20*time.Second), order{Do: "become", UID: uid}); err != nil {
 		lacking(f.T, "no process of another user: "+err.Error())
 	}
