@@ -56,8 +56,8 @@ type usage struct {
 	Dials          int64
 }
 
-// seen is a socket of View.
-type seen struct {
+// glimpse is a socket of View.
+type glimpse struct {
 	Path, Name   string
 	Phase        state.Phase
 	Acknowledged state.Acknowledged
@@ -92,7 +92,7 @@ func (d *daemon) obey(o order) (note, error) {
 	case "view":
 		var n note
 		for _, s := range d.m.View().Sockets {
-			one := seen{Path: s.Path, Phase: s.Phase, Acknowledged: s.Acknowledged, Tries: s.Tries, Error: s.LastError}
+			one := glimpse{Path: s.Path, Phase: s.Phase, Acknowledged: s.Acknowledged, Tries: s.Tries, Error: s.LastError}
 			if s.Plugin != nil {
 				one.Name = s.Plugin.Name
 			}

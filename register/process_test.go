@@ -58,7 +58,7 @@ type note struct {
 	Asked   int64 `json:",omitempty"`
 	// Of a daemon.
 	Usage   *usage            `json:",omitempty"`
-	Sockets []seen            `json:",omitempty"`
+	Sockets []glimpse         `json:",omitempty"`
 	Held    map[string]string `json:",omitempty"` // the names that the handler holds, by path
 }
 
