@@ -146,7 +146,7 @@ func (d *daemon) run(cfg daemonConfig) error {
 func (d *daemon) usage() *usage {
 	return &usage{
 		CPU: processor(),
-		RSS: memory("VmRSS"), HighWater: memory("VmHWM"),
+		RSS: statusBytes("VmRSS"), HighWater: statusBytes("VmHWM"),
 		Goroutines: runtime.NumGoroutine() - d.routines, Descriptors: descriptors() - d.open,
 		Lines: d.log.lines.Load(), Dials: d.dials.Load(),
 	}

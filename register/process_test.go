@@ -278,8 +278,8 @@ func descriptors() int {
 	return len(open) - 1 // the listing has one itself
 }
 
-// memory returns a line of /proc/self/status in bytes.
-func memory(key string) int64 {
+// statusBytes returns a line of /proc/self/status in bytes.
+func statusBytes(key string) int64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		panic(err)
