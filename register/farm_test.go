@@ -71,13 +71,18 @@ func (f *farm) obey(o order) (note, error) {
 			return note{}, err
 		}
 		return note{}, f.start(o, o.Path)
-	case "stop": // as a plugin should
+	case "stop": // as a plugin should: it removes its socket and ends
 		if err := os.Remove(o.Path); err != nil {
 			return note{}, err
 		}
 		f.say(note{What: "removed", Path: o.Path})
 		delete(f.plugins, o.Path)
 		p.stop()
+	case "unlink": // its socket is removed, and it lives on
+		if err := os.Remove(o.Path); err != nil {
+			return note{}, err
+		}
+		f.say(note{What: "removed", Path: o.Path})
 	case "leave": // ended, and the socket is left
 		delete(f.plugins, o.Path)
 		p.stop()
