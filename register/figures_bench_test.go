@@ -306,20 +306,25 @@ func (f *figures) tenTimes(rounds int, round func(*scene, int) error) error {
 
 // burst is from the first of many sockets to the last plugin that is told.
 func (f *figures) burst(n int) {
-	var waits []time.Duration
+	var waits, work []time.Duration
+	var dials int64
 	for range shorter(3, 1) {
 		s := f.scene()
 		f.must(s.populate(s.aside, n, ""))
 		f.must(s.run())
 		calm()
+		before, err := s.usage()
+		f.must(err)
 		mark := s.farm.mark()
 		f.must(s.show(n))
 		shown, err := s.farm.await(s.ctx, mark, func(n note) bool { return n.What == "listening" })
 		f.must(err)
 		told, err := s.farm.awaitAll(s.ctx, mark, n, func(n note) bool { return n.What == "told" })
 		f.must(err)
+		after, err := s.usage()
+		f.must(err)
 		last := slices.MaxFunc(told, func(a, b note) int { return int(a.At - b.At) })
-		waits = append(waits, last.At-shown.At)
+		waits, work, dials = append(waits, last.At-shown.At), append(work, after.CPU-before.CPU), max(dials, after.Dials-before.Dials)
 		s.end()
 	}
 	kubelet, bar := "450 ms", time.Duration(0)
@@ -327,6 +332,7 @@ func (f *figures) burst(n int) {
 		kubelet, bar = "1282 ms, worst 1491", kubeletBurst*6/10
 	}
 	row(f, fmt.Sprintf("burst of %d: last told, median", n), within(waits, 50), ms, ", worst "+ms(within(waits, 100)), kubelet, bar)
+	row(f, fmt.Sprintf("burst of %d: the daemon's processor time, median", n), within(work, 50), ms, fmt.Sprintf(", %d connects at most", dials), "", 0)
 }
 
 // idle is what a daemon takes while nothing happens.
