@@ -152,7 +152,7 @@ func (s *soak) disturb() {
 	if at.p != nil {
 		what = []string{"stops", "crashes", "crashes and starts", "hangs", "rebinds", "is renamed", "is renamed over", "is hidden", "is killed after its socket"}[s.random.IntN(9)]
 		if at.hung {
-			what = "answers again"
+			what = []string{"answers again", "crashes while it hangs"}[s.random.IntN(2)]
 		}
 	}
 	s.did[what]++
@@ -171,7 +171,7 @@ func (s *soak) disturb() {
 			s.Error(err)
 		}
 		at.p, at.name, at.path = nil, "", at.home
-	case "crashes":
+	case "crashes", "crashes while it hangs":
 		s.crash(at)
 	case "crashes and starts":
 		s.crash(at)
@@ -209,7 +209,7 @@ func (s *soak) rename(at *place, to string) {
 
 func (s *soak) crash(at *place) {
 	at.p.kill()
-	at.p, at.name, at.left = nil, "", true
+	at.p, at.name, at.hung, at.left = nil, "", false, true
 }
 
 // settle ends the hangs and waits until the view is what is on disk.
