@@ -34,7 +34,7 @@ type daemonConfig struct {
 
 // daemon is a process with a Manager, as `plugpoll run` is one. It says "deregister" when that call of the handler begins, and "register" when that ends.
 type daemon struct {
-	*speaker
+	*mouthpiece
 	m        *Manager
 	h        *keeper
 	log      lineCounter
@@ -74,8 +74,8 @@ func (l *lineCounter) Write(p []byte) (int, error) {
 }
 
 func playDaemon() {
-	d := &daemon{speaker: newSpeaker()}
-	obeyAll(d.speaker, d.obey)
+	d := &daemon{mouthpiece: newMouthpiece()}
+	obeyAll(d.mouthpiece, d.obey)
 }
 
 func (d *daemon) obey(o order) (note, error) {

@@ -22,7 +22,7 @@ import (
 // farm is a process with any number of real plugins. Of each it says "listening" when its socket listens and is in place, "removed" when its socket is
 // away, and "told" or "refused" when it is told what became of its registration.
 type farm struct {
-	*speaker
+	*mouthpiece
 	plugins map[string]*farmed // by path
 	started int
 }
@@ -39,7 +39,7 @@ const (
 // farmed is one plugin.
 type farmed struct {
 	registerapi.UnimplementedRegistrationServer
-	*speaker
+	*mouthpiece
 	name, endpoint string
 	accepts, asked atomic.Int64
 	stop           func()
@@ -50,8 +50,8 @@ type farmed struct {
 }
 
 func playFarm() {
-	f := &farm{speaker: newSpeaker(), plugins: map[string]*farmed{}}
-	obeyAll(f.speaker, f.obey)
+	f := &farm{mouthpiece: newMouthpiece(), plugins: map[string]*farmed{}}
+	obeyAll(f.mouthpiece, f.obey)
 }
 
 func (f *farm) obey(o order) (note, error) {
@@ -144,7 +144,7 @@ func (f *farm) start(o order, at string) error {
 	}
 	began := clock()
 	l.SetUnlinkOnClose(false)
-	p := &farmed{speaker: f.speaker, name: o.Name, path: o.Path, endpoint: o.Endpoint, gate: make(chan struct{})}
+	p := &farmed{mouthpiece: f.mouthpiece, name: o.Name, path: o.Path, endpoint: o.Endpoint, gate: make(chan struct{})}
 	if o.Mode != hangs {
 		p.answer()
 	}

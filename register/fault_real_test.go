@@ -25,7 +25,7 @@ import (
 type faultNode struct {
 	*realNode        // after manage
 	base      string // the root's parent
-	farm      *process
+	farm      *child
 	log       *output
 }
 
@@ -93,7 +93,7 @@ func (f *faultNode) within(limit time.Duration) context.Context {
 }
 
 // do gives a farm an order.
-func (f *faultNode) do(farm *process, o order) note {
+func (f *faultNode) do(farm *child, o order) note {
 	f.Helper()
 	n, err := farm.order(f.within(20*time.Second), o)
 	f.must(err)
@@ -101,7 +101,7 @@ func (f *faultNode) do(farm *process, o order) note {
 }
 
 // plugin starts one and waits until it is registered and knows it.
-func (f *faultNode) plugin(farm *process, path, name string) {
+func (f *faultNode) plugin(farm *child, path, name string) {
 	f.Helper()
 	mark := farm.mark()
 	f.do(farm, order{Do: "start", Path: path, Name: name})
@@ -110,7 +110,7 @@ func (f *faultNode) plugin(farm *process, path, name string) {
 }
 
 // told waits until a plugin is told, after mark, that it is registered.
-func (f *faultNode) told(farm *process, mark int, path string) note {
+func (f *faultNode) told(farm *child, mark int, path string) note {
 	f.Helper()
 	n, err := farm.await(f.within(20*time.Second), mark, happened("told", path))
 	if err != nil {
@@ -331,7 +331,7 @@ func endpointRemoved(f *faultNode) {
 const anotherUser = 12345
 
 // become has the farm be another user, who may use the root.
-func (f *faultNode) become(farm *process, uid int) {
+func (f *faultNode) become(farm *child, uid int) {
 	f.Helper()
 	if os.Getenv("PLUGPOLL_NOINOTIFY") != "" {
 		f.Skip("the user namespace of noinotify.sh has one user")

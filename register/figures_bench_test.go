@@ -119,7 +119,7 @@ func within(waits []time.Duration, percent int) time.Duration {
 type scene struct {
 	ctx          context.Context
 	root, aside  string
-	farm, daemon *process
+	farm, daemon *child
 	end          func()
 }
 
@@ -192,7 +192,7 @@ func calm() {
 }
 
 // appear starts a plugin and returns how long it waited from listening to being told that it is registered.
-func (s *scene) appear(farm *process, o order) (time.Duration, error) {
+func (s *scene) appear(farm *child, o order) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
 	defer cancel()
 	mark := farm.mark()

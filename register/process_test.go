@@ -62,15 +62,15 @@ type note struct {
 	Held    map[string]string `json:",omitempty"` // the names that the handler holds, by path
 }
 
-// speaker writes notes.
-type speaker struct {
+// mouthpiece writes notes.
+type mouthpiece struct {
 	mu  sync.Mutex
 	enc *json.Encoder
 }
 
-func newSpeaker() *speaker { return &speaker{enc: json.NewEncoder(os.Stdout)} }
+func newMouthpiece() *mouthpiece { return &mouthpiece{enc: json.NewEncoder(os.Stdout)} }
 
-func (s *speaker) say(n note) {
+func (s *mouthpiece) say(n note) {
 	if n.At == 0 {
 		n.At = clock()
 	}
@@ -80,7 +80,7 @@ func (s *speaker) say(n note) {
 }
 
 // obeyAll takes orders until there is nobody to give any more.
-func obeyAll(s *speaker, obey func(order) (note, error)) {
+func obeyAll(s *mouthpiece, obey func(order) (note, error)) {
 	orders := json.NewDecoder(bufio.NewReader(os.Stdin))
 	for {
 		var o order
@@ -96,8 +96,8 @@ func obeyAll(s *speaker, obey func(order) (note, error)) {
 	}
 }
 
-// process is another process of the test binary, in a role. It ends with the test at the latest, also with one that is killed.
-type process struct {
+// child is another process of the test binary, in a role. It ends with the test at the latest, also with one that is killed.
+type child struct {
 	role string
 	cmd  *exec.Cmd
 
@@ -112,7 +112,7 @@ type process struct {
 }
 
 // startProcess starts one. env comes on top of the test's own environment.
-func startProcess(tb testing.TB, role string, env ...string) *process {
+func startProcess(tb testing.TB, role string, env ...string) *child {
 	tb.Helper()
 	p, err := newProcess(role, env...)
 	if err != nil {
@@ -122,12 +122,12 @@ func startProcess(tb testing.TB, role string, env ...string) *process {
 	return p
 }
 
-func newProcess(role string, env ...string) (*process, error) {
+func newProcess(role string, env ...string) (*child, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	p := &process{role: role, cmd: exec.Command(exe), more: make(chan struct{})}
+	p := &child{role: role, cmd: exec.Command(exe), more: make(chan struct{})}
 	// Under the race detector a process would sleep for a second at its end.
 	p.cmd.Env = append(append(os.Environ(), "GORACE=atexit_sleep_ms=0", roleVariable+"="+role), env...)
 	p.cmd.Stderr = os.Stderr
@@ -147,7 +147,7 @@ func newProcess(role string, env ...string) (*process, error) {
 	return p, nil
 }
 
-func (p *process) listen(out io.Reader) {
+func (p *child) listen(out io.Reader) {
 	notes := json.NewDecoder(out)
 	for {
 		var n note
@@ -168,7 +168,7 @@ func (p *process) listen(out io.Reader) {
 }
 
 // kill ends it with SIGKILL and waits for that. Its sockets stay.
-func (p *process) kill() {
+func (p *child) kill() {
 	p.ending.Do(func() {
 		_ = p.cmd.Process.Kill()
 		_ = p.closeIn()
@@ -177,7 +177,7 @@ func (p *process) kill() {
 }
 
 // dismiss has it end by itself, and returns how it did.
-func (p *process) dismiss() (err error) {
+func (p *child) dismiss() (err error) {
 	p.ending.Do(func() {
 		err = p.closeIn()
 		p.reap()
@@ -189,7 +189,7 @@ func (p *process) dismiss() (err error) {
 }
 
 // reap waits until all that it has said is read: Wait would close the pipe before.
-func (p *process) reap() {
+func (p *child) reap() {
 	for {
 		p.mu.Lock()
 		ended, more := p.ended, p.more
@@ -203,14 +203,14 @@ func (p *process) reap() {
 }
 
 // mark is a moment in what the process says, for await.
-func (p *process) mark() int {
+func (p *child) mark() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.notes)
 }
 
 // await returns the first note after mark that is wanted.
-func (p *process) await(ctx context.Context, mark int, wanted func(note) bool) (note, error) {
+func (p *child) await(ctx context.Context, mark int, wanted func(note) bool) (note, error) {
 	found, err := p.awaitAll(ctx, mark, 1, wanted)
 	if err != nil {
 		return note{}, err
@@ -219,7 +219,7 @@ func (p *process) await(ctx context.Context, mark int, wanted func(note) bool) (
 }
 
 // awaitAll returns the first n notes after mark that are wanted.
-func (p *process) awaitAll(ctx context.Context, mark, n int, wanted func(note) bool) (found []note, err error) {
+func (p *child) awaitAll(ctx context.Context, mark, n int, wanted func(note) bool) (found []note, err error) {
 	for {
 		p.mu.Lock()
 		notes, ended, more := p.notes[mark:], p.ended, p.more
@@ -244,7 +244,7 @@ func (p *process) awaitAll(ctx context.Context, mark, n int, wanted func(note) b
 }
 
 // order has the process do something, and returns when it is done.
-func (p *process) order(ctx context.Context, o order) (note, error) {
+func (p *child) order(ctx context.Context, o order) (note, error) {
 	p.mu.Lock()
 	p.last++
 	o.ID = p.last

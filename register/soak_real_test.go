@@ -36,7 +36,7 @@ type soak struct {
 	ctx    context.Context
 	root   string
 	random *rand.Rand
-	daemon *process
+	daemon *child
 	places []*place
 	did    map[string]int
 	names  int
@@ -44,9 +44,9 @@ type soak struct {
 
 // place is where one plugin lives, or has lived.
 type place struct {
-	home, path string   // path is another one than home while it is renamed
-	p          *process // nil: nobody is there
-	name       string   // what it announces; empty if nothing listens
+	home, path string // path is another one than home while it is renamed
+	p          *child // nil: nobody is there
+	name       string // what it announces; empty if nothing listens
 	hung       bool
 	left       bool // its process crashed, and the socket is there
 }
@@ -111,7 +111,7 @@ func newSoak(t *testing.T, seed uint64, processes int, lasts time.Duration) *soa
 	return s
 }
 
-func (s *soak) order(p *process, o order) note {
+func (s *soak) order(p *child, o order) note {
 	s.Helper()
 	n, err := p.order(s.ctx, o)
 	if err != nil {
