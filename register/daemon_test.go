@@ -25,6 +25,7 @@ import (
 type daemonConfig struct {
 	Root        string
 	InfoTimeout time.Duration `json:",omitempty"`
+	Grace       time.Duration `json:",omitempty"` // LivenessGrace
 	// Quiet has it say nothing of the handler's calls.
 	Quiet bool `json:",omitempty"`
 	// FailOne has one of so many handler calls fail. 0: none.
@@ -116,7 +117,7 @@ func (d *daemon) run(cfg daemonConfig) error {
 	d.h = &keeper{say: d.say, quiet: cfg.Quiet, failOne: cfg.FailOne, random: rand.New(rand.NewPCG(cfg.Seed, 1)), held: map[instance]int{}}
 	c := Config{
 		Roots:       []scanner.Config{{Root: cfg.Root}},
-		InfoTimeout: cfg.InfoTimeout,
+		InfoTimeout: cfg.InfoTimeout, LivenessGrace: cfg.Grace,
 		Seed:        cfg.Seed,
 		Logger:      hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: &d.log}),
 		Dial: func(ctx context.Context, e scanner.Entry) (net.Conn, error) {

@@ -3,6 +3,7 @@
 package register
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,13 +41,14 @@ const (
 type farmed struct {
 	registerapi.UnimplementedRegistrationServer
 	*mouthpiece
-	name, endpoint string
-	accepts, asked atomic.Int64
-	stop           func()
+	pluginType, name, endpoint string
+	accepts, asked             atomic.Int64
+	stop                       func()
 
-	mu   sync.Mutex
-	path string
-	gate chan struct{} // closed: GetInfo answers
+	mu    sync.Mutex
+	path  string
+	gate  chan struct{} // closed: GetInfo answers
+	conns []net.Conn    // all that were accepted
 }
 
 func playFarm() {
@@ -109,6 +111,8 @@ func (f *farm) obey(o order) (note, error) {
 		p.answer()
 	case "count":
 		return note{Accepts: p.accepts.Load(), Asked: p.asked.Load()}, nil
+	case "cut": // its connections, without a word
+		p.cut()
 	case "become": // the user UID
 		return note{}, errors.Join(syscall.Setgroups(nil), syscall.Setgid(o.UID), syscall.Setuid(o.UID))
 	default:
@@ -144,7 +148,7 @@ func (f *farm) start(o order, at string) error {
 	}
 	began := clock()
 	l.SetUnlinkOnClose(false)
-	p := &farmed{mouthpiece: f.mouthpiece, name: o.Name, path: o.Path, endpoint: o.Endpoint, gate: make(chan struct{})}
+	p := &farmed{mouthpiece: f.speaker, pluginType: cmp.Or(o.Type, testType), name: o.Name, path: o.Path, endpoint: o.Endpoint, gate: make(chan struct{})}
 	if o.Mode != hangs {
 		p.answer()
 	}
@@ -176,7 +180,7 @@ func (p *farmed) serve(l *net.UnixListener, mode string) {
 		server := grpc.NewServer(options...)
 		registerapi.RegisterRegistrationServer(server, p)
 		p.stop = server.Stop
-		go func() { _ = server.Serve(counting{l, &p.accepts}) }()
+		go func() { _ = server.Serve(counting{l, p}) }()
 	}
 }
 
@@ -199,18 +203,30 @@ func (p *farmed) goAway(l net.Listener) {
 	}
 }
 
-// counting is a listener that counts.
+// counting is a listener that keeps count of what it accepts.
 type counting struct {
 	net.Listener
-	accepts *atomic.Int64
+	p *farmed
 }
 
 func (l counting) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err == nil {
-		l.accepts.Add(1)
+		l.p.accepts.Add(1)
+		l.p.mu.Lock()
+		defer l.p.mu.Unlock()
+		l.p.conns = append(l.p.conns, c)
 	}
 	return c, err
+}
+
+func (p *farmed) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		_ = c.Close()
+	}
+	p.conns = nil
 }
 
 func (p *farmed) hang() {
@@ -243,7 +259,7 @@ func (p *farmed) GetInfo(ctx context.Context, _ *registerapi.InfoRequest) (*regi
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	return &registerapi.PluginInfo{Type: testType, Name: p.name, Endpoint: p.endpoint, SupportedVersions: []string{"v1"}}, nil
+	return &registerapi.PluginInfo{Type: p.pluginType, Name: p.name, Endpoint: p.endpoint, SupportedVersions: []string{"v1"}}, nil
 }
 
 func (p *farmed) NotifyRegistrationStatus(_ context.Context, s *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {

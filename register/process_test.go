@@ -36,6 +36,7 @@ type order struct {
 	Do       string        `json:",omitempty"`
 	Path     string        `json:",omitempty"`
 	To       string        `json:",omitempty"`
+	Type     string        `json:",omitempty"`
 	Name     string        `json:",omitempty"`
 	Endpoint string        `json:",omitempty"`
 	Mode     string        `json:",omitempty"`
