@@ -118,8 +118,8 @@ func (d *daemon) run(cfg daemonConfig) error {
 	c := Config{
 		Roots:       []scanner.Config{{Root: cfg.Root}},
 		InfoTimeout: cfg.InfoTimeout, LivenessGrace: cfg.Grace,
-		Seed:        cfg.Seed,
-		Logger:      hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: &d.log}),
+		Seed:   cfg.Seed,
+		Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: &d.log}),
 		Dial: func(ctx context.Context, e scanner.Entry) (net.Conn, error) {
 			d.dials.Add(1)
 			return dialUnix(ctx, e)
