@@ -148,7 +148,7 @@ func (f *farm) start(o order, at string) error {
 	}
 	began := clock()
 	l.SetUnlinkOnClose(false)
-	p := &farmed{mouthpiece: f.speaker, pluginType: cmp.Or(o.Type, testType), name: o.Name, path: o.Path, endpoint: o.Endpoint, gate: make(chan struct{})}
+	p := &farmed{mouthpiece: f.mouthpiece, pluginType: cmp.Or(o.Type, testType), name: o.Name, path: o.Path, endpoint: o.Endpoint, gate: make(chan struct{})}
 	if o.Mode != hangs {
 		p.answer()
 	}
