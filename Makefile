@@ -74,7 +74,7 @@ bench: ## run the benchmarks of state and register
 	go test -run '^$$' -bench . -skip '^Benchmark(Pace|Figures)$$' -benchmem -benchtime $(BENCHTIME) ./state ./register
 
 .PHONY: bench-scan
-bench-scan: ## measure scans and other ways of looking against what the system itself takes (about a minute)
+bench-scan: ## measure scans and other ways of looking against what the system itself takes (about two minutes)
 	go test -run '^$$' -bench '^BenchmarkScan$$' -benchtime $(BENCHTIME) -timeout 1h ./scanner
 
 .PHONY: bench-pace

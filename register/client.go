@@ -21,25 +21,48 @@ import (
 	"github.com/plugpoll/plugpoll/state"
 )
 
-// bufferSize is that of a connection's buffers, in bytes.
-const bufferSize = 1 << 10
+// writeBuffer holds any message of ours but a long refusal, in bytes.
+const writeBuffer = 1 << 10
 
-// client speaks the registration protocol. It has no state: connections are the Manager's.
-type client struct{ cfg Config }
+// speaker speaks the registration protocol.
+type speaker interface {
+	// ask dials and asks (R1). A connection that comes with an error is good for telling the plugin what is wrong with its answer.
+	ask(ctx context.Context, e scanner.Entry) (state.Info, *connection, error)
+	// notify tells the plugin what became of it (R3, R4).
+	notify(ctx context.Context, conn *connection, n state.Notify) error
+}
+
+// client speaks it over gRPC. It has no state: connections are the Manager's.
+type client struct {
+	cfg   Config
+	files *files
+}
 
 // open dials a socket and puts gRPC on the connection (R17).
 func (c client) open(ctx context.Context, e scanner.Entry) (*connection, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, c.cfg.DialTimeout)
 	defer cancel()
+	if err := c.files.take(2); err != nil { // the connection's, and while it is dialled the socket's (R15)
+		return nil, fmt.Errorf("dial: %w", err)
+	}
 	dialled, err := c.cfg.Dial(dialCtx, e)
+	c.files.give(1)
 	if err != nil {
+		c.files.give(1)
 		err = bare(err)
 		if ctx.Err() == nil && (dialCtx.Err() != nil || errors.Is(err, context.DeadlineExceeded)) {
 			err = fmt.Errorf("no connection within %v: %w", c.cfg.DialTimeout, err)
 		}
 		return nil, fmt.Errorf("dial: %w", err)
 	}
-	raw := &plain{Conn: dialled}
+	raw := &plain{Conn: dialled, release: func() { c.files.give(1) }}
+	var peer *state.Peer
+	if p, ok := c.cfg.Peer(dialled); ok {
+		peer = &p
+	}
+	if err := allowedPeer(peer, c.cfg.AllowedUIDs); err != nil {
+		return nil, errors.Join(fmt.Errorf("dial: %w", err), raw.shut())
+	}
 	// The target is a constant, never the path: gRPC parses targets, and file names may hold anything (R14).
 	conn, err := grpc.NewClient("passthrough:///plugin",
 		grpc.WithContextDialer(once(raw)),
@@ -48,18 +71,21 @@ func (c client) open(ctx context.Context, e scanner.Entry) (*connection, error) 
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithDisableRetry(),
-		// Each connection is kept and has little to say; gRPC's default is 32 KiB for each direction.
-		grpc.WithReadBufferSize(bufferSize),
-		grpc.WithWriteBufferSize(bufferSize),
+		// What a plugin says is bounded where it comes in (R16).
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
+		grpc.WithMaxHeaderListSize(maxHeaders),
+		// Each connection is kept and has little to say; gRPC's default is 32 KiB for each direction. What is read goes past a buffer, and gRPC has one for
+		// writing only while something is written.
+		grpc.WithReadBufferSize(0),
+		grpc.WithWriteBufferSize(writeBuffer),
 		grpc.WithIdleTimeout(0), // the default would close an idle connection after 30 minutes
 	)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("dial: %w", err), raw.Close())
+		return nil, errors.Join(fmt.Errorf("dial: %w", err), raw.shut())
 	}
-	return &connection{conn, raw}, nil
+	return &connection{conn, raw, peer}, nil
 }
 
-// ask dials and asks (R1). A connection that comes with an error is good for telling the plugin what is wrong with its answer.
 func (c client) ask(ctx context.Context, e scanner.Entry) (state.Info, *connection, error) {
 	conn, err := c.open(ctx, e)
 	if err != nil {
@@ -69,6 +95,9 @@ func (c client) ask(ctx context.Context, e scanner.Entry) (state.Info, *connecti
 	defer cancel()
 	answer, err := registerapi.NewRegistrationClient(conn).GetInfo(infoCtx, &registerapi.InfoRequest{})
 	if err != nil {
+		if tooLarge(err) { // the connection stands
+			return state.Info{}, conn, Permanent(fmt.Errorf("GetInfo: the answer is larger than %d bytes: shorten it", maxAnswer))
+		}
 		return state.Info{}, nil, errors.Join(rpcError("GetInfo", err, conn, c.cfg.InfoTimeout), conn.Close())
 	}
 	info, err := understand(answer, e.Path, runtime.GOOS)
@@ -78,21 +107,6 @@ func (c client) ask(ctx context.Context, e scanner.Entry) (state.Info, *connecti
 	return info, conn, nil
 }
 
-// understand checks an answer as far as it can be judged without a handler.
-func understand(answer *registerapi.PluginInfo, socket, goos string) (state.Info, error) {
-	endpoint, err := endpointPath(answer.GetEndpoint(), socket, goos)
-	switch {
-	case answer.GetType() == "":
-		return state.Info{}, errors.New("the answer has no plugin type")
-	case answer.GetName() == "":
-		return state.Info{}, errors.New("the answer has no plugin name")
-	case err != nil:
-		return state.Info{}, err
-	}
-	return state.Info{Type: answer.GetType(), Name: answer.GetName(), Endpoint: endpoint, Versions: answer.GetSupportedVersions()}, nil
-}
-
-// notify tells the plugin what became of it (R3, R4).
 func (c client) notify(ctx context.Context, conn *connection, n state.Notify) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.NotifyTimeout)
 	defer cancel()
@@ -101,30 +115,33 @@ func (c client) notify(ctx context.Context, conn *connection, n state.Notify) er
 	return rpcError("NotifyRegistrationStatus", err, conn, c.cfg.NotifyTimeout)
 }
 
-// callError is a failed call, in words that begin with the call and not with "rpc error".
+// callError is a failed call, in words that begin with the call and not with "rpc error". It does not keep gRPC's error, which holds all that the plugin sent.
 type callError struct {
 	call string
 	text string
-	err  error
+	code codes.Code
 }
 
 func (e *callError) Error() string { return e.call + ": " + e.text }
-func (e *callError) Unwrap() error { return e.err }
 
 func rpcError(call string, err error, conn *connection, limit time.Duration) error {
 	if err == nil {
 		return nil
 	}
 	s := status.Convert(err)
-	switch end := conn.raw.end(); {
-	case s.Code() == codes.DeadlineExceeded:
-		return &callError{call, "no answer within " + limit.String(), err}
-	case s.Code() == codes.Unavailable && end != "" && ofTransport.MatchString(s.Message()):
-		return &callError{call, end, err}
-	case s.Code() == codes.Unimplemented:
-		return &callError{call, "the socket does not offer it (" + s.Message() + ")", err}
+	message := scanner.Clean(s.Message(), maxErrorText)
+	e := &callError{call: call, code: s.Code()}
+	switch end := conn.raw.ending(); {
+	case e.code == codes.DeadlineExceeded:
+		e.text = "no answer within " + limit.String()
+	case e.code == codes.Unavailable && end != "" && ofTransport.MatchString(message):
+		e.text = end
+	case e.code == codes.Unimplemented:
+		e.text = "the socket does not offer it (" + message + ")"
+	default:
+		e.text = fmt.Sprintf("%s (%v)", cause(message), e.code)
 	}
-	return &callError{call, fmt.Sprintf("%s (%v)", cause(s.Message()), s.Code()), err}
+	return e
 }
 
 // ofTransport tells what gRPC's client says of a connection that ended from what a plugin answers. Its words differ with the moment, and each would
@@ -156,8 +173,11 @@ func failureOf(err error) state.Failure {
 	if _, ok := errors.AsType[*permanentError](err); ok {
 		return state.Permanent
 	}
-	if e, ok := errors.AsType[*callError](err); ok && status.Code(e.err) == codes.Unimplemented {
+	if e, ok := errors.AsType[*callError](err); ok && e.code == codes.Unimplemented {
 		return state.Unsupported
+	}
+	if errors.Is(err, errStale) {
+		return state.Stale
 	}
 	// A refused connection is never the verdict "not a socket" (D2); these are.
 	if errors.Is(err, syscall.ENOTSOCK) || errors.Is(err, syscall.EPROTOTYPE) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -13,13 +14,14 @@ import (
 	"github.com/plugpoll/plugpoll/scanner"
 )
 
-// Defaults of Config (R10, S1).
+// Defaults of Config (R10, S1, L2).
 const (
 	DefaultDialTimeout    = 10 * time.Second
 	DefaultInfoTimeout    = 10 * time.Second
 	DefaultNotifyTimeout  = 5 * time.Second
 	DefaultHandlerTimeout = 3 * time.Minute
 	DefaultStopTimeout    = 10 * time.Second
+	DefaultLivenessGrace  = 30 * time.Second
 )
 
 // Config says what a Manager watches and how long it waits. It is checked by NewManager and copied.
@@ -28,6 +30,15 @@ type Config struct {
 	Roots []scanner.Config
 	// Dial connects to a socket. nil: the operating system's unix sockets; required if the filesystem of a root is another one.
 	Dial Dialer
+	// Peer says whose socket a connection leads to. nil: the operating system does, of its own sockets (Linux: user and process; darwin: user; Windows: nothing).
+	Peer PeerFunc
+	// AllowedUIDs are the users whose plugins are dealt with (X1, Unix): the socket's owner and the user who listens must both be among them, else the
+	// socket is rejected and nothing is sent to it. Where the filesystem is not the operating system's, only who listens is checked, as Peer says. Empty: anybody.
+	AllowedUIDs []int
+	// Observe has plugins asked and validated, and neither registered nor told anything (R18). A missing root is then waited for, never made (D8).
+	Observe bool
+	// LivenessGrace is how long a registered plugin may be unreachable before it is deregistered (L2). 0: DefaultLivenessGrace; negative: for ever.
+	LivenessGrace time.Duration
 	// DialTimeout bounds connecting. 0: DefaultDialTimeout.
 	DialTimeout time.Duration
 	// InfoTimeout bounds GetInfo. 0: DefaultInfoTimeout.
@@ -42,7 +53,7 @@ type Config struct {
 	DeregisterOnStop bool
 	// Seed of the backoff's jitter. 0: a random one.
 	Seed uint64
-	// Logger gets a line for each change of state (O1). nil: silence.
+	// Logger gets a line for each change of state (O1), and what the scanner of a root without a Logger of its own says (X1). nil: silence.
 	Logger hclog.Logger
 }
 
@@ -80,7 +91,29 @@ func (c Config) Check() error {
 			errs = append(errs, fmt.Errorf("register: Config.%s is %v: it must not be negative (0 means the default)", t.field, t.value))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.checkUIDs(runtime.GOOS)...)...)
+}
+
+// checkUIDs checks that what AllowedUIDs asks for can be known (X1).
+func (c Config) checkUIDs(goos string) (errs []error) {
+	if len(c.AllowedUIDs) == 0 {
+		return nil
+	}
+	for i, uid := range c.AllowedUIDs {
+		if uid < 0 {
+			errs = append(errs, fmt.Errorf("register: Config.AllowedUIDs[%d] is %d: a uid is not negative", i, uid))
+		}
+	}
+	if goos == "windows" {
+		errs = append(errs, errors.New("register: Config.AllowedUIDs is set, but Windows has no uids: leave it empty"))
+	}
+	for i, r := range c.Roots {
+		if c.Peer == nil && !isOS(r.FS) {
+			errs = append(errs, fmt.Errorf("register: Config.Peer is nil, but Config.AllowedUIDs is set and Config.Roots[%d].FS is %s: only a PeerFunc of your own can tell who listens there",
+				i, r.FS.Name()))
+		}
+	}
+	return errs
 }
 
 func (c Config) withDefaults() Config {
@@ -93,13 +126,28 @@ func (c Config) withDefaults() Config {
 		{&c.NotifyTimeout, DefaultNotifyTimeout},
 		{&c.HandlerTimeout, DefaultHandlerTimeout},
 		{&c.StopTimeout, DefaultStopTimeout},
+		{&c.LivenessGrace, DefaultLivenessGrace},
 	} {
 		if *t.value == 0 {
 			*t.value = t.standard
 		}
 	}
-	if c.Dial == nil {
-		c.Dial = dialUnix
+	c.Roots, c.AllowedUIDs = slices.Clone(c.Roots), slices.Clone(c.AllowedUIDs)
+	allOS := true
+	for i := range c.Roots {
+		allOS = allOS && isOS(c.Roots[i].FS)
+		if c.Observe {
+			c.Roots[i].MissingRoot = scanner.WaitForRoot
+		}
+	}
+	switch {
+	case c.Dial == nil:
+		c.Dial = unixDialer(c.AllowedUIDs)
+	case len(c.AllowedUIDs) > 0 && allOS:
+		c.Dial = ownersOnly(c.Dial, c.AllowedUIDs)
+	}
+	if c.Peer == nil {
+		c.Peer = peerOf
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()

@@ -19,12 +19,26 @@ type Dialer func(ctx context.Context, e scanner.Entry) (net.Conn, error)
 // busyPause is the time between two connects to a listener whose backlog is full (R10).
 const busyPause = 100 * time.Millisecond
 
+// errStale is the failure of a dial that found something else at the path than the scan before it: it is looked at again (R15).
+var errStale = errors.New("it is not the socket that was seen there any more")
+
 // dialUnix is the Dialer of the operating system's filesystem.
-func dialUnix(ctx context.Context, e scanner.Entry) (net.Conn, error) {
-	address, err := SocketAddress(e.Path, runtime.GOOS)
-	if err != nil {
-		return nil, err
+func dialUnix(ctx context.Context, e scanner.Entry) (net.Conn, error) { return unixDialer(nil)(ctx, e) }
+
+// unixDialer is dialUnix for sockets of certain owners; uids empty: of any.
+func unixDialer(uids []int) Dialer {
+	return func(ctx context.Context, e scanner.Entry) (net.Conn, error) {
+		address, done, err := addressOf(e, uids)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+		return connect(ctx, address)
 	}
+}
+
+// connect waits while the listener's backlog is full (R10).
+func connect(ctx context.Context, address string) (net.Conn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", address)
 	if !errors.Is(err, syscall.EAGAIN) {
@@ -42,6 +56,14 @@ func dialUnix(ctx context.Context, e scanner.Entry) (net.Conn, error) {
 		return nil, fmt.Errorf("busy: the listener's backlog was full (%w)", bare(err))
 	}
 	return conn, nil
+}
+
+// plainAddress is the address by path, with the limits of one, once the owner was checked as of now.
+func plainAddress(path string, uids []int) (address string, done func(), err error) {
+	if address, err = SocketAddress(path, runtime.GOOS); err == nil {
+		err = checkOwner(path, uids)
+	}
+	return address, func() {}, err
 }
 
 // SocketAddress returns what package net takes as the address of the unix socket at path: a leading @ would mean an abstract name, and a path that does

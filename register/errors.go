@@ -11,6 +11,9 @@ import (
 // ErrUnknownPath is returned by Retry for a path at which there is no socket.
 var ErrUnknownPath = errors.New("no such socket is known")
 
+// errNoConnection is the failure of a call over a connection that has been closed.
+var errNoConnection = errors.New("the connection is closed")
+
 // Error is a failed action on one socket.
 type Error struct {
 	// Verb is what was tried: "retry".

@@ -20,9 +20,17 @@ const kubeletReserve = 10 * time.Second
 // Kubelet makes a Handler of a handler written for the kubelet. RegisterPlugin is told how long its calls to the plugin may take: what is left of
 // Config.HandlerTimeout less 10 s, at least half of it; nil if there is no deadline. DeRegisterPlugin cannot fail. Of several sockets that announce one name (N1) it
 // can tell the endpoints apart, not the sockets.
-func Kubelet(h KubeletHandler) Handler { return kubelet{h} }
+//
+// exclusive is whether h takes one instance of a name at a time (N2). The kubelet's CSI handler does; those for device plugins and DRA take all.
+func Kubelet(h KubeletHandler, exclusive bool) Handler { return kubelet{h, exclusive} }
 
-type kubelet struct{ KubeletHandler }
+type kubelet struct {
+	KubeletHandler
+	exclusive bool
+}
+
+// Exclusive is asked by AddHandler.
+func (k kubelet) Exclusive() bool { return k.exclusive }
 
 func (k kubelet) Validate(ctx context.Context, r state.Registration) error {
 	return k.ValidatePlugin(ctx, r.Name, r.Endpoint, r.Versions)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/plugpoll/plugpoll/conformance/simfs"
+	"github.com/plugpoll/plugpoll/register/record"
 	"github.com/plugpoll/plugpoll/state"
 )
 
@@ -71,7 +72,7 @@ func TestKubeletReplace(t *testing.T) {
 		t.Run(next, func(t *testing.T) {
 			bubble(t, Config{}, func(w *world) {
 				h := &kubeletCSI{drivers: map[string]*version.Version{}}
-				w.must(w.m.AddHandler("CSIPlugin", Kubelet(h)))
+				w.must(w.m.AddHandler("CSIPlugin", Kubelet(h, false)))
 				w.takers = nil // this handler is none
 				p := w.bind("a.sock", simfs.Plugin{Type: "CSIPlugin", Name: "d", Endpoint: "/run/1", Versions: []string{"1.0.0", "0.3.0"}})
 				w.run()
@@ -97,7 +98,7 @@ func TestKubeletReplace(t *testing.T) {
 func TestKubeletSecondSocket(t *testing.T) {
 	bubble(t, Config{}, func(w *world) {
 		h := &kubeletCSI{drivers: map[string]*version.Version{}}
-		w.must(w.m.AddHandler("CSIPlugin", Kubelet(h)))
+		w.must(w.m.AddHandler("CSIPlugin", Kubelet(h, false)))
 		w.takers = nil
 		p := simfs.Plugin{Type: "CSIPlugin", Name: "d", Versions: []string{"1.0.0"}}
 		w.bind("a.sock", p)
@@ -138,5 +139,28 @@ func TestClientTimeout(t *testing.T) {
 		if got := clientTimeout(expired); got == nil || *got > 0 {
 			t.Errorf("after the deadline it is %v", *got)
 		}
+	})
+}
+
+// N2: whether a handler is exclusive is its own word; one that says nothing is not.
+func TestExclusive(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		onShell(w, func(s *shell) {
+			s.m.running = true // so that the core gets it by mail
+			for _, c := range []struct {
+				typ  string
+				h    Handler
+				want bool
+			}{
+				{"a", newTaker(), false},
+				{"b", record.Handler{}, false},
+				{"c", Kubelet(&kubeletCSI{}, false), false},
+				{"d", Kubelet(&kubeletCSI{}, true), true},
+			} {
+				w.must(w.m.AddHandler(c.typ, c.h))
+				s.expect(c.typ, s.inputs(), state.HandlerAdded{Type: c.typ, Exclusive: c.want})
+			}
+		})
+		w.takers = nil
 	})
 }

@@ -14,10 +14,15 @@ import (
 var messages = map[state.EventKind]string{
 	state.EventFound:           "found",
 	state.EventReplaced:        "replaced",
+	state.EventAdopted:         "adopted, it is the same instance",
 	state.EventGone:            "gone",
 	state.EventRegistered:      "registered",
 	state.EventAcknowledged:    "acknowledged",
 	state.EventNotAcknowledged: "registered, but the plugin could not be told",
+	state.EventObserved:        "observed, it is acceptable",
+	state.EventStandby:         "standby, another instance of its name is registered",
+	state.EventUnreachable:     "unreachable, it does not answer any more",
+	state.EventReachable:       "reachable again",
 	state.EventFailing:         "failing, will try again",
 	state.EventRejected:        "rejected",
 	state.EventIgnored:         "ignored, it is not a registration socket",
@@ -56,6 +61,7 @@ func (l *loop) print(e state.Emit) {
 			add("endpoint", scanner.Clean(p.Endpoint, maxValue))
 		}
 	}
+	add("holder", ev.Holder)
 	message := messages[ev.Kind]
 	switch {
 	case ev.Kind == state.EventRegistered:

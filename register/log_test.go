@@ -17,10 +17,26 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/plugpoll/plugpoll/conformance/simfs"
+	"github.com/plugpoll/plugpoll/scanner"
 	"github.com/plugpoll/plugpoll/state"
 )
 
 var update = flag.Bool("update", false, "write what happens into testdata instead of comparing")
+
+// X1: what a root's scanner has to say is in the Manager's log, unless the root has one of its own.
+func TestScannersLog(t *testing.T) {
+	for own, want := range map[hclog.Logger]int{nil: 1, hclog.NewNullLogger(): 0} {
+		bubble(t, Config{Roots: []scanner.Config{{Root: root, Logger: own}}}, func(w *world) {
+			w.must(w.node.Chmod(root, 0o777))
+			w.run()
+			w.pass(time.Minute)
+			lines := w.log.lines("[WARN]")
+			if len(lines) != want || want > 0 && (!strings.Contains(lines[0], "scanner: anybody may write") || !strings.Contains(lines[0], "path="+root)) {
+				w.Errorf("the log has %q", lines)
+			}
+		})
+	}
+}
 
 // O1: one line when a socket starts failing, one for each changed cause, one an hour; never one for each try.
 func TestLinesFollowChanges(t *testing.T) {
@@ -88,7 +104,8 @@ func TestForgedLines(t *testing.T) {
 			bubble(t, cfg, func(w *world) {
 				w.must(w.node.Mkdir(at("d\n[ERROR] forged"), 0o755))
 				w.node.Inject(at("d\n[ERROR] forged"), simfs.OpOpen, simfs.Fault{Err: errors.New("disk\n[ERROR] forged")})
-				w.bind(forger, simfs.Plugin{Name: "n%s%d\n[ERROR] forged", Endpoint: "/e\n[ERROR] forged"})
+				w.bind(forger, simfs.Plugin{Name: "n%s%d", Endpoint: "/e%s%d"})
+				w.bind("a.sock", simfs.Plugin{Name: "n%s%d\n[ERROR] forged", Endpoint: "/e\n[ERROR] forged"})
 				w.bind("b.sock", simfs.Plugin{Type: "T\n[ERROR] forged"})
 				w.bind("c.sock", simfs.Plugin{GetInfo: simfs.Call{Code: codes.Internal}})
 				w.bind("e.sock", simfs.Plugin{Endpoint: "tcp:\n[ERROR] forged"})

@@ -15,19 +15,23 @@ import (
 // Manager keeps the set of registered plugins equal to what is in its directories: scanners, core and worker pool in one. Make one with NewManager.
 // All methods are safe for concurrent use.
 type Manager struct {
-	cfg    Config
-	log    hclog.Logger
-	client client
-	roots  []*watched
-	synced chan struct{}
-	poke   chan struct{} // there is mail
+	cfg     Config
+	log     hclog.Logger
+	client  speaker
+	files   *files
+	metrics *metrics
+	roots   []*watched
+	synced  chan struct{}
+	poke    chan struct{} // there is mail
 
 	mu       sync.Mutex // guards what follows; nothing is waited for under it
 	core     *state.Core
 	handlers map[string]Handler
-	mail     []any // inputs and requests for Run, in order
+	mail     []any                  // inputs and requests for Run, in order
+	reports  map[state.EffectID]int // where in mail a Register's report is
 	conns    map[state.EffectID]*connection
 	readers  map[*subscription]struct{}
+	began    time.Time // when Run did; zero: it has not
 	running  bool
 	ended    bool
 }
@@ -38,9 +42,12 @@ type watched struct {
 	path    string
 	pace    scanner.Pace
 	last    *scanner.Snapshot
+	ended   time.Time // the last scan
+	took    time.Duration
 	next    time.Time
 	busy    bool
-	again   bool // somebody asked while a scan was running
+	again   bool // somebody asked for a scan at once while one was running
+	soon    bool // likewise, for one at the eager pace
 }
 
 // NewManager checks cfg and returns a Manager that has done nothing yet. It touches no filesystem.
@@ -52,28 +59,30 @@ func NewManager(cfg Config) (*Manager, error) {
 	m := &Manager{
 		cfg:      cfg,
 		log:      cfg.Logger.Named("manager"),
-		client:   client{cfg},
+		files:    &files{},
+		metrics:  newMetrics(),
 		synced:   make(chan struct{}),
 		poke:     make(chan struct{}, 1),
 		handlers: map[string]Handler{},
+		reports:  map[state.EffectID]int{},
 		conns:    map[state.EffectID]*connection{},
 		readers:  map[*subscription]struct{}{},
 	}
-	coreCfg := state.Config{DeregisterOnStop: cfg.DeregisterOnStop, Seed: cfg.Seed}
+	m.client = client{cfg, m.files}
+	coreCfg := state.Config{DeregisterOnStop: cfg.DeregisterOnStop, Observe: cfg.Observe, LivenessGrace: cfg.LivenessGrace, Seed: cfg.Seed}
 	if coreCfg.Seed == 0 {
 		coreCfg.Seed = rand.Uint64()
 	}
 	for _, r := range cfg.Roots {
+		if r.Logger == nil {
+			r.Logger = cfg.Logger.Named("scanner")
+		}
 		s, err := scanner.New(r)
 		if err != nil {
 			return nil, err
 		}
-		name := "OsFs"
-		if r.FS != nil {
-			name = r.FS.Name()
-		}
 		m.roots = append(m.roots, &watched{scanner: s, path: r.Root, pace: scanner.Pace{Interval: r.Interval}})
-		coreCfg.Roots = append(coreCfg.Roots, state.Root{Path: r.Root, Filesystem: name})
+		coreCfg.Roots = append(coreCfg.Roots, state.Root{Path: r.Root, Filesystem: s.Filesystem()})
 	}
 	m.core = state.New(coreCfg)
 	return m, nil
@@ -88,13 +97,17 @@ func (m *Manager) AddHandler(pluginType string, h Handler) error {
 	case h == nil:
 		return fmt.Errorf("register: AddHandler: the handler for %q is nil", pluginType)
 	}
+	added := state.HandlerAdded{Type: pluginType}
+	if e, ok := h.(interface{ Exclusive() bool }); ok {
+		added.Exclusive = e.Exclusive()
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.handlers[pluginType] != nil {
 		return fmt.Errorf("register: AddHandler: there is a handler for %q already", pluginType)
 	}
 	m.handlers[pluginType] = h
-	added := state.HandlerAdded{Type: pluginType}
+	m.metrics.known(pluginType)
 	if !m.running && !m.ended {
 		m.core.Step(time.Now(), added) // nothing was scanned yet, so there is nothing to do
 		return nil
@@ -136,6 +149,14 @@ func (m *Manager) postLocked(mail any) bool {
 	if m.ended {
 		return false
 	}
+	if r, ok := mail.(state.Reported); ok {
+		// The last report counts. A handler that reports in a loop must not fill the memory.
+		if at, ok := m.reports[r.ID]; ok {
+			m.mail[at] = mail
+			return true
+		}
+		m.reports[r.ID] = len(m.mail)
+	}
 	m.mail = append(m.mail, mail)
 	select {
 	case m.poke <- struct{}{}:
@@ -149,6 +170,7 @@ func (m *Manager) takeMail() []any {
 	defer m.mu.Unlock()
 	mail := m.mail
 	m.mail = nil
+	clear(m.reports)
 	return mail
 }
 
@@ -159,33 +181,43 @@ func (m *Manager) begin() error {
 	if m.running || m.ended {
 		return errors.New("register: Run was called twice: make another Manager")
 	}
-	m.running = true
+	m.running, m.began = true, time.Now()
+	m.files.limit(fileLimit(), len(m.roots))
 	return nil
 }
 
 // end closes what is left open and lets the readers of Events go.
 func (m *Manager) end() {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.running, m.ended = false, true
-	for id, conn := range m.conns {
-		_ = conn.Close()
-		delete(m.conns, id)
-	}
+	conns := m.conns
+	m.conns = nil
 	for s := range m.readers {
 		s.finish()
 	}
+	m.mu.Unlock()
+	for _, conn := range conns {
+		_ = conn.Close() // not under the mutex: gRPC waits for its reader, which may be waiting to tell of an end
+	}
 }
 
-// keep stores a connection under the number of the effect that opened it. If Run has ended it is closed instead.
-func (m *Manager) keep(id state.EffectID, conn *connection) {
+// bring hands over the result of an Ask with the connection it opened, which is stored under the effect's number. Should the connection end by itself, that
+// is told once, and not before the result (L1). If Run has ended it is closed.
+func (m *Manager) bring(result done, conn *connection) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.ended {
-		_ = conn.Close()
-		return
+	id := result.id
+	kept := m.postLocked(result)
+	if kept {
+		m.conns[id] = conn
+		over, goAway := conn.raw.watch(func(goAway bool) { m.post(state.Disconnected{Conn: id, GoAway: goAway}) })
+		if over {
+			m.postLocked(state.Disconnected{Conn: id, GoAway: goAway})
+		}
 	}
-	m.conns[id] = conn
+	m.mu.Unlock()
+	if !kept {
+		_ = conn.Close()
+	}
 }
 
 func (m *Manager) conn(id state.EffectID) *connection {

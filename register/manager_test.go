@@ -51,6 +51,9 @@ func TestCheck(t *testing.T) {
 		{"notify timeout", func(c *Config) { c.NotifyTimeout = -1 }, []string{"Config.NotifyTimeout"}},
 		{"stop timeout", func(c *Config) { c.StopTimeout = -1 }, []string{"Config.StopTimeout"}},
 		{"handler timeout", func(c *Config) { c.HandlerTimeout = -1 }, nil},
+		{"liveness grace", func(c *Config) { c.LivenessGrace = -1 }, nil},
+		{"negative uid", func(c *Config) { c.AllowedUIDs = []int{0, -1} }, []string{"Config.AllowedUIDs[1] is -1"}},
+		{"no peers", func(c *Config) { c.AllowedUIDs, c.Dial, c.Roots[0].FS = []int{0}, dialUnix, afero.NewMemMapFs() }, []string{"Config.Peer is nil", "Config.Roots[0].FS is MemMapFS"}},
 		{"several", func(c *Config) { c.Roots, c.DialTimeout = nil, -1 }, []string{"Config.Roots is empty", "Config.DialTimeout"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -24,6 +24,9 @@ func TestRealLife(t *testing.T) {
 	n.acknowledged(first)
 	n.awaitRegistered(path)
 	n.calls("Validate a", "Register a")
+	if fs := n.m.View().Roots[0].Filesystem; runtime.GOOS == "linux" && (fs == "unknown" || fs == "OsFs") {
+		t.Errorf("the view has the filesystem %q", fs)
+	}
 
 	// A plugin that binds a new name and renames it over the old one.
 	second := n.serve(n.at(".new"), "a")
@@ -44,8 +47,9 @@ func TestRealLife(t *testing.T) {
 	n.must(os.Remove(path))
 	n.awaitGone(path)
 	n.calls("Deregister a")
-	if got := n.dialled("a.sock"); got != 3 {
-		t.Errorf("%d dials, want 3", got)
+	// Between the end of the second one and the removal of its socket it may be asked whether it is still there (L1).
+	if got := n.dialled("a.sock"); got < 3 || got > 6 {
+		t.Errorf("%d dials", got)
 	}
 }
 
@@ -102,23 +106,6 @@ func TestRealAtSign(t *testing.T) {
 	p := n.serve(filepath.Join(dir, "@x/a.sock"), "a")
 	n.acknowledged(p)
 	n.awaitRegistered("@x/a.sock")
-}
-
-// A path that no address can hold is rejected, and the reason shown.
-func TestRealPathTooLong(t *testing.T) {
-	n := newRealNode(t)
-	deep := n.dir
-	for len(deep) < 107 {
-		deep = filepath.Join(deep, strings.Repeat("d", 20))
-		n.must(os.Mkdir(deep, 0o755))
-	}
-	t.Chdir(deep)
-	n.serve("a.sock", "a")
-	path := filepath.Join(deep, "a.sock")
-	s := n.await(path, "rejected", func(s state.SocketView) bool { return s.Phase == state.Rejected })
-	if !strings.HasPrefix(s.LastError, "dial: path too long for a socket address (") {
-		t.Errorf("View shows %q", s.LastError)
-	}
 }
 
 // R14: no proxy has a say.

@@ -2,11 +2,10 @@ package register
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/plugpoll/plugpoll/scanner"
 	"github.com/plugpoll/plugpoll/state"
 )
 
@@ -20,7 +19,12 @@ type work struct {
 func (l *loop) carryOut(e state.Effect) {
 	switch e := e.(type) {
 	case state.Ask:
-		l.probe(e.Op, "dial and GetInfo", func(ctx context.Context) state.Input { return l.ask(ctx, e) })
+		l.metrics.asked(e)
+		l.ask(e.Op, e.Entry)
+	case state.Look:
+		l.look(e.Op)
+	case state.Rescan:
+		l.rescan(e.Root)
 	case state.Notify:
 		l.probe(e.Op, "NotifyRegistrationStatus", func(ctx context.Context) state.Input { return l.notify(ctx, e) })
 	case state.Validate:
@@ -32,12 +36,15 @@ func (l *loop) carryOut(e state.Effect) {
 	case state.Deregister:
 		l.call(e.Op, "Deregister", e.Registration, Handler.Deregister)
 	case state.Cancel:
-		if w := l.running[e.ID]; w != nil {
-			w.cancel()
+		for _, w := range []*work{l.running[e.ID], l.looks[e.ID]} {
+			if w != nil {
+				w.cancel()
+			}
 		}
 	case state.Close:
 		l.drop(e.Conn)
 	case state.Emit:
+		l.metrics.happened(e.Event, l.typeLabel(e.Event))
 		l.print(e)
 	case state.Synced:
 		close(l.synced)
@@ -46,14 +53,10 @@ func (l *loop) carryOut(e state.Effect) {
 	}
 }
 
-func (l *loop) start(op state.Op, what string, ctx context.Context, cancel context.CancelFunc, f func(context.Context) state.Input) {
-	l.running[op.ID] = &work{what, op.Path, cancel}
-	go func() { l.post(done{op.ID, f(ctx)}) }()
-}
-
 func (l *loop) probe(op state.Op, what string, f func(context.Context) state.Input) {
 	ctx, cancel := context.WithCancel(l.ctx)
-	l.start(op, what, ctx, cancel, f)
+	l.running[op.ID] = &work{what, op.Path, cancel}
+	go func() { l.post(done{op.ID, f(ctx)}) }()
 }
 
 // call starts a handler call. Only Deregister is called after Run's context has ended, with a fresh one (S1).
@@ -76,59 +79,46 @@ func (l *loop) call(op state.Op, verb string, r state.Registration, f func(Handl
 	h := l.handlers[r.Type]
 	l.mu.Unlock()
 	r.Versions = slices.Clone(r.Versions) // the handler may do with it what it likes
-	l.start(op, verb, ctx, cancel, func(ctx context.Context) state.Input {
-		err := ctx.Err() // it may have ended since the core decided
-		if err == nil {
-			err = f(h, ctx, r)
+	l.running[op.ID] = &work{verb, op.Path, cancel}
+	go guarded(func() error {
+		if err := ctx.Err(); err != nil { // it may have ended since the core decided
+			return err
 		}
-		return state.Called{ID: op.ID, Err: err, Failure: failureOf(err)}
+		return f(h, ctx, r)
+	}, func(stack []byte) {
+		l.printPanic(verb, op.Path, stack)
+	}, func(r result) {
+		l.post(done{op.ID, state.Called{ID: op.ID, Err: r.err, Failure: r.failure}})
 	})
 }
 
-// presentable takes a Detail that does not marshal out of a report: it would take the whole View with it.
-func presentable(r state.Report) state.Report {
-	if _, err := json.Marshal(r.Detail); err != nil {
-		r.Detail = nil
-		r.Message = strings.TrimPrefix(r.Message+"; its detail cannot be shown: "+err.Error(), "; ")
-	}
-	return r
+// ask posts its own result, because the connection goes with it.
+func (l *loop) ask(op state.Op, entry scanner.Entry) {
+	ctx, cancel := context.WithCancel(l.ctx)
+	l.running[op.ID] = &work{"dial and GetInfo", op.Path, cancel}
+	go func() {
+		started := time.Now()
+		info, conn, err := l.client.ask(ctx, entry)
+		message := "GetInfo answered"
+		if err != nil {
+			message = "GetInfo failed"
+		}
+		l.printCall(message, op.Path, err, "took", time.Since(started).Round(time.Millisecond).String())
+		asked := state.Asked{ID: op.ID, Info: info, Connected: conn != nil, Err: err, Failure: failureOf(err)}
+		if conn == nil {
+			l.post(done{op.ID, asked})
+			return
+		}
+		asked.Peer = conn.peer
+		l.bring(done{op.ID, asked}, conn)
+	}()
 }
 
-func (l *loop) ask(ctx context.Context, e state.Ask) state.Input {
-	started := time.Now()
-	info, conn, err := l.client.ask(ctx, e.Entry)
-	if conn != nil {
-		l.keep(e.ID, conn)
-	}
-	message := "GetInfo answered"
-	if err != nil {
-		message = "GetInfo failed"
-	}
-	l.printCall(message, e.Path, err, "took", time.Since(started).Round(time.Millisecond).String())
-	return state.Asked{ID: e.ID, Info: info, Connected: conn != nil, Err: err, Failure: failureOf(err)}
-}
-
-// notify uses the connection it is given, or opens one, which then takes the other's place.
 func (l *loop) notify(ctx context.Context, n state.Notify) state.Input {
-	var opened *connection
-	conn := l.conn(n.Conn)
-	if conn == nil {
-		var err error
-		if opened, err = l.client.open(ctx, n.Entry); err != nil {
-			return state.Notified{ID: n.ID, Err: err, Failure: failureOf(err)}
-		}
-		conn = opened
-	}
-	err := l.client.notify(ctx, conn, n)
-	failure := failureOf(err)
-	if opened != nil {
-		if err != nil && failure != state.Unsupported {
-			_ = opened.Close()
-			opened = nil
-		} else {
-			l.keep(n.ID, opened)
-		}
+	err := errNoConnection
+	if conn := l.conn(n.Conn); conn != nil {
+		err = l.client.notify(ctx, conn, n)
 	}
 	l.printTold(n, err)
-	return state.Notified{ID: n.ID, Connected: opened != nil, Err: err, Failure: failure}
+	return state.Notified{ID: n.ID, Err: err, Failure: failureOf(err)}
 }

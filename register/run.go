@@ -2,6 +2,7 @@ package register
 
 import (
 	"context"
+	"slices"
 	"sort"
 	"time"
 
@@ -18,6 +19,7 @@ type loop struct {
 	ctx     context.Context // Run's own
 	timer   *time.Timer
 	running map[state.EffectID]*work
+	looks   map[state.EffectID]*work
 	scans   int
 
 	stopping         bool
@@ -46,7 +48,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	if err := m.begin(); err != nil {
 		return err
 	}
-	l := &loop{Manager: m, ctx: ctx, timer: time.NewTimer(0), running: map[state.EffectID]*work{}}
+	l := &loop{Manager: m, ctx: ctx, timer: time.NewTimer(0), running: map[state.EffectID]*work{}, looks: map[state.EffectID]*work{}}
 	defer m.end()
 	defer l.timer.Stop()
 	stop := ctx.Done()
@@ -81,6 +83,8 @@ func (l *loop) take(mail any) {
 	switch mail := mail.(type) {
 	case scanned:
 		l.takeScan(mail)
+	case looked:
+		l.takeLook(mail.result)
 	case done:
 		l.running[mail.id].cancel()
 		delete(l.running, mail.id)
@@ -89,6 +93,10 @@ func (l *loop) take(mail any) {
 		l.step(mail)
 		if mail.Path == "" {
 			l.scanAll()
+		}
+	case state.Disconnected:
+		if l.conn(mail.Conn) != nil { // not closed meanwhile
+			l.step(mail)
 		}
 	case state.Input:
 		l.step(mail)
@@ -144,13 +152,18 @@ func (l *loop) takeScan(s scanned) {
 	if l.stopping {
 		return
 	}
+	l.metrics.scanned(s)
 	changed := s.snapshot != r.last && len(scanner.Diff(r.last, s.snapshot)) > 0
-	r.last = s.snapshot
-	r.next = r.pace.Next(s.ended, s.ended.Sub(s.started), changed)
-	if r.again {
-		r.again, r.next = false, s.ended
+	r.last, r.ended, r.took = s.snapshot, s.ended, s.ended.Sub(s.started)
+	r.next = r.pace.Next(r.ended, r.took, changed)
+	if r.soon {
+		r.next = earlier(r.next, r.eager())
 	}
-	l.step(state.Scanned{Root: r.path, Snapshot: s.snapshot, Err: s.err, Ended: s.ended})
+	if r.again {
+		r.next = s.ended
+	}
+	r.again, r.soon = false, false
+	l.step(state.Scanned{Root: r.path, Snapshot: s.snapshot, Err: s.err, Started: s.started, Ended: s.ended, Filesystem: r.scanner.Filesystem()})
 }
 
 func (l *loop) scanAll() {
@@ -162,7 +175,7 @@ func (l *loop) scanAll() {
 // wakeAt is the earliest moment at which there is something to do without mail.
 func (l *loop) wakeAt() time.Time {
 	if l.stopping {
-		if l.scans > 0 && time.Now().Before(l.scansBy) {
+		if l.scans+len(l.looks) > 0 && time.Now().Before(l.scansBy) {
 			return l.scansBy
 		}
 		return l.callsBy
@@ -197,8 +210,11 @@ func (l *loop) finished(now time.Time) bool {
 	if !now.Before(l.callsBy) {
 		return true
 	}
-	return l.stopped && len(l.running) == 0 && (l.scans == 0 || !now.Before(l.scansBy))
+	return l.stopped && len(l.running) == 0 && (l.scans+len(l.looks) == 0 || !now.Before(l.scansBy))
 }
+
+// holding are the phases in which something is registered.
+var holding = []state.Phase{state.Registered, state.Unreachable, state.Deregistering}
 
 // left lists what is left behind, and ends its contexts: a Deregister's is not Run's own.
 func (l *loop) left() error {
@@ -211,10 +227,13 @@ func (l *loop) left() error {
 	}
 	if l.cfg.DeregisterOnStop {
 		for _, s := range l.View().Sockets {
-			if held := s.Phase == state.Registered || s.Phase == state.Deregistering; held && !paths[s.Path] {
+			if slices.Contains(holding, s.Phase) && !paths[s.Path] {
 				stuck = append(stuck, "Deregister of "+scanner.Quote(s.Path)+", which has not begun")
 			}
 		}
+	}
+	for _, w := range l.looks {
+		w.cancel() // what does not end is among the calls below
 	}
 	for _, r := range l.roots {
 		calls := r.scanner.Stuck()

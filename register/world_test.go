@@ -72,6 +72,9 @@ func bubbleOn(t *testing.T, sim simfs.Config, cfg Config, f func(w *world)) {
 		if cfg.Dial == nil {
 			cfg.Dial = w.dial
 		}
+		if cfg.Peer == nil {
+			cfg.Peer = simPeer
+		}
 		if cfg.Logger == nil {
 			cfg.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: w.log, DisableTime: true})
 		}

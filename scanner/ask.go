@@ -12,6 +12,8 @@ type watchdog struct {
 	// held are the paths that nothing may be called on, and why.
 	held map[string]error
 	full error // not nil: nothing may be called at all
+	// troubled says that this scan has given up a call.
+	troubled bool
 	// nested says that the scan itself is a job of its caller.
 	nested bool
 }
@@ -45,34 +47,43 @@ func (w *scan) attempt(ctx context.Context) (_ *scan, unchanged bool, err error)
 
 // begin takes stock of the calls that are stuck. One that a scan's end has left behind has its time like any other.
 func (w *scan) begin(ctx context.Context) error {
-	for _, c := range w.calls.callers() {
-		if err := w.await(ctx, c); err != nil {
-			return err
+	w.calls.forget()
+	for c, g := range w.calls.left() {
+		if g.after == 0 && !g.apart {
+			if err := w.await(ctx, c, g); err != nil {
+				return err
+			}
 		}
 	}
-	for _, call := range w.Stuck() {
-		_ = w.hold(call)
+	for _, g := range w.calls.left() {
+		if g.after == 0 && w.cfg.CallTimeout > 0 && time.Since(g.Since) >= w.cfg.CallTimeout {
+			g.after = w.cfg.CallTimeout
+		}
+		if g.after > 0 {
+			_ = w.hold(g)
+		}
 	}
 	return nil
 }
 
-func (w *scan) await(ctx context.Context, c *caller) error {
+func (w *scan) await(ctx context.Context, c *caller, g givenUp) error {
 	var timeout <-chan time.Time
 	if w.cfg.CallTimeout > 0 {
-		timer := time.NewTimer(time.Until(c.call.Since.Add(w.cfg.CallTimeout)))
+		timer := time.NewTimer(time.Until(g.Since.Add(w.cfg.CallTimeout)))
 		defer timer.Stop()
 		timeout = timer.C
 	}
 	select {
 	case <-c.ended:
 	case <-timeout:
+		w.troubled = true
 	case <-ctx.Done():
 	}
 	return ctx.Err()
 }
 
 // hold keeps this scan away from the path of a call that is stuck.
-func (w *scan) hold(call Call) error {
+func (w *scan) hold(call givenUp) error {
 	if w.held == nil {
 		w.held = map[string]error{}
 	}
@@ -80,9 +91,9 @@ func (w *scan) hold(call Call) error {
 	if path == w.root {
 		path = w.cfg.Root
 	}
-	err := &Error{Op: call.Op, Path: path, Err: noAnswer(w.cfg.CallTimeout)}
+	err := &Error{Op: call.Op, Path: path, Err: noAnswer(call.after)}
 	w.held[call.Path] = err
-	if len(w.held) >= maxStuck && w.full == nil {
+	if max(len(w.held), w.calls.hung()) >= maxStuck && w.full == nil {
 		w.full = &Error{Op: "list", Path: w.cfg.Root, Err: tooManyStuck(maxStuck)}
 	}
 	return err
@@ -107,7 +118,7 @@ func (w *scan) ask(ctx context.Context, job func(*caller)) (stuck, ended error) 
 		w.caller = w.newCaller()
 	}
 	if w.timer == nil {
-		w.timer = time.NewTimer(max(w.cfg.CallTimeout, 0))
+		w.timer = time.NewTimer(max(w.calls.soonest(w.cfg.CallTimeout, w.troubled), 0))
 		if w.cfg.CallTimeout < 0 {
 			w.timer.Stop()
 		}
@@ -118,19 +129,19 @@ func (w *scan) ask(ctx context.Context, job func(*caller)) (stuck, ended error) 
 		case <-w.caller.done:
 			return nil, nil
 		case <-ctx.Done():
-			w.caller.quit(&w.calls)
+			w.caller.quit(&w.calls, false)
 			w.caller = nil
 			return nil, ctx.Err()
 		case <-w.timer.C:
 			// It is set once and not for each call, so it may be about a call that has returned long since.
-			call, stuck, later := w.caller.giveUp(&w.calls, w.cfg.CallTimeout)
+			call, stuck, later := w.caller.giveUp(&w.calls, w.cfg.CallTimeout, w.troubled)
 			if !stuck {
 				w.timer.Reset(later)
 				continue
 			}
 			close(w.caller.jobs)
-			w.caller = nil
-			w.timer.Reset(w.cfg.CallTimeout)
+			w.caller, w.troubled = nil, true
+			w.timer.Reset(w.calls.soonest(w.cfg.CallTimeout, true))
 			return w.hold(call), nil
 		}
 	}

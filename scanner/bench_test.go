@@ -16,7 +16,8 @@ import (
 
 // BenchmarkScan sets ways of looking at a tree against a floor, which is what the system itself takes: for a poll in which nothing has changed one
 // fstatat for each directory, for all others getdents of each. Directories have 100 entries, two of them sockets, but for trees of one directory.
-// The reads that come due within FullEvery are not in an unchanged poll: it is measured right after the directories have settled.
+// The reads that come due within FullEvery are not in an "unchanged" poll: it is measured right after the directories have settled. One of them is in
+// "one-due", and in "real-pace" as many as there are in each poll at the default interval.
 func BenchmarkScan(b *testing.B) {
 	for _, place := range []string{"disk", "tmpfs"} {
 		b.Run(place, func(b *testing.B) {
@@ -55,6 +56,12 @@ func benchmarkTree(b *testing.B, root string, dirs []string, sockets int) {
 			}
 		})
 	})
+	for name, due := range map[string]int{"one-due": 1, "real-pace": len(dirs) * int(DefaultInterval) / int(FullEvery)} {
+		if due == 0 {
+			continue
+		}
+		b.Run(name, func(b *testing.B) { benchmarkDue(b, cfg, dirs, due) })
+	}
 	system := afero.NewOsFs()
 	for _, way := range []struct {
 		name string
@@ -88,6 +95,43 @@ func benchmarkTree(b *testing.B, root string, dirs []string, sockets int) {
 			})
 		})
 	}
+}
+
+// benchmarkDue is a poll of an unchanged tree in which so many directories are due to be read. Beside the usual ratio to one fstatat for each
+// directory it reports the one to that and getdents of those that are due.
+func benchmarkDue(b *testing.B, cfg Config, dirs []string, due int) {
+	s := newScanner(b, cfg)
+	last := settled(b, s)
+	buffer := make([]byte, 32<<10)
+	next := 0
+	list := make([]string, due)
+	var floors, polls, ratios, withReads []float64
+	for b.Loop() {
+		for i := range s.memory.dirs {
+			s.memory.dirs[i].fullRead = time.Now().Add(time.Hour)
+		}
+		for i := range due {
+			next = (next + 1) % len(dirs)
+			s.memory.dirs[next].fullRead = time.Time{}
+			list[i] = s.memory.dirs[next].path
+		}
+		began := time.Now()
+		statAll(b, dirs)
+		floor := float64(time.Since(began))
+		listAll(b, list, buffer)
+		reads := float64(time.Since(began))
+		began = time.Now()
+		if scanOK(b, s, last) != last {
+			b.Fatal("nothing changed, and the Snapshot did")
+		}
+		poll := float64(time.Since(began))
+		floors, polls, ratios, withReads = append(floors, floor/1e3), append(polls, poll/1e3), append(ratios, poll/floor), append(withReads, poll/reads)
+	}
+	b.ReportMetric(0, "ns/op") // it would be all together
+	b.ReportMetric(median(floors), "floor-µs")
+	b.ReportMetric(median(polls), "look-µs")
+	b.ReportMetric(median(ratios), "look/floor")
+	b.ReportMetric(median(withReads), "look/floor+reads")
 }
 
 // against measures a look and its floor turn by turn, because the speed of a shared machine varies, and reports the medians.

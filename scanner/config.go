@@ -49,12 +49,14 @@ type Config struct {
 	// change. 0: DefaultRootGrace; negative: it never counts as gone.
 	RootGrace time.Duration
 	// CallTimeout is how long one call of the filesystem may take (U4). One that takes longer is given up: what is known at its path, or below it,
-	// stays as it is, and the scan goes on elsewhere; the path is looked at again once the call has returned. 0: DefaultCallTimeout; negative: as
+	// stays as it is, and the scan goes on elsewhere; the path is looked at again once the call has returned. Once a scan has given one up,
+	// others get less time, and so does a path that has just hung. 0: DefaultCallTimeout; negative: as
 	// long as it likes, and a call that hangs holds up its root.
 	CallTimeout time.Duration
 	// Each is called for every entry a scan reads, from the goroutine of Scan (D9); what is in a directory that is skipped is not read. nil: none.
 	Each func(path string, v Verdict)
-	// Logger gets a Trace line per scan. nil: silence.
+	// Logger gets a Trace line per scan, Info when the root was made, and Warn for each directory that anybody may write to, once, the first 20 of
+	// them: the root, those below that are read, and those above it at the first scan (X1). nil: silence.
 	Logger hclog.Logger
 }
 

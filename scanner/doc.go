@@ -14,7 +14,8 @@
 //	for _, c := range scanner.Diff(last, next) { … }
 //	last = next
 //
-// Watch does this in a loop, at the pace of Pace, for those who want nothing else from the loop.
+// Watch does this in a loop, at the pace of Pace, for those who want nothing else from the loop. Look takes one look at one path that a Scan has found, and
+// may be called while Scans run.
 //
 // # Promises
 //

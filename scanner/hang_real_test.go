@@ -95,6 +95,37 @@ func TestFUSEHangKilled(t *testing.T) {
 	w.heals()
 }
 
+// U4: statfs hangs in the server. It does so once, and nothing is the worse for it.
+func TestFUSEHangStatfs(t *testing.T) {
+	f := newFaulty(t)
+	f.tell("statfs . hang")
+	w := f.watch(Config{CallTimeout: 200 * time.Millisecond}, everything...)
+	for n := range 5 {
+		began := time.Now()
+		if err := w.unchanged(); err != nil || len(w.stale()) != 0 {
+			t.Errorf("scan %d: %v, %q are stale", n, err, w.stale())
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("scan %d took %v", n, took)
+		}
+	}
+	if hung := f.tell("hung"); hung != "1" {
+		t.Errorf("%s calls hang, want 1", hung)
+	}
+	if stuck := w.scanner.Stuck(); len(stuck) != 1 || stuck[0].Op != "statfs" {
+		t.Errorf("stuck are %v", stuck)
+	}
+	w.heals()
+	f.tell("clear")
+	w.scanner.Wait(t.Context())
+	if stuck := w.scanner.Stuck(); len(stuck) != 0 {
+		t.Errorf("stuck are %v", stuck)
+	}
+	if _ = w.unchanged(); w.scanner.Filesystem() != "fuse" {
+		t.Errorf("it is said to be %s", w.scanner.Filesystem())
+	}
+}
+
 // S1: a scan whose context ends while a call hangs returns within a second.
 func TestFUSEHangStopped(t *testing.T) {
 	f := newFaulty(t)

@@ -2,13 +2,22 @@
 
 package scanner
 
-import "os"
+import (
+	"io/fs"
+	"os"
+)
 
 func osLinks(any) uint64 { return 0 }
 
-// magicOf: the numbers of filesystem.go are those of Linux.
-func magicOf(*os.File) (magic uint32, ok bool) { return 0, false }
+func osKey(path string) (k key, mode fs.FileMode, ok bool) {
+	info, err := os.Lstat(path)
+	if err != nil || !info.IsDir() {
+		return key{}, 0, false
+	}
+	return keyOf(info), info.Mode(), true
+}
 
-// keepsKeys: nowhere but on Linux was it measured that a directory's key moves with every change, so everywhere else each poll reads. Windows
-// has neither inode nor change time in a FileInfo anyway. On darwin APFS should do (nanoseconds), HFS+ (1 s), SMB and NFS are another matter.
-func keepsKeys(*os.File) bool { return false }
+// statfsOf: the numbers of filesystem.go are those of Linux, and nowhere else was it measured that a directory's key moves with every change, so
+// everywhere else each poll reads. Windows has neither inode nor change time in a FileInfo anyway. On darwin APFS should do (nanoseconds), HFS+ (1 s),
+// SMB and NFS are another matter.
+func statfsOf(*os.File) func() (magic uint32, told bool) { return nil }

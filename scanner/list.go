@@ -68,9 +68,7 @@ func (w *scan) read(c *caller, d *directory, types bool) (typed, trusted bool, e
 	defer c.close(f, d.path)
 	_, typed = f.(fs.ReadDirFile)
 	typed = typed && types
-	c.enter("list", d.path)
-	trusted = w.trusts(f, d.settling.key)
-	c.leave()
+	trusted = w.trusts(c, f, d.path, d.settling.key)
 	// Directories are not counted against the limit, but a listing that never ends must end.
 	room, dirs := w.room, w.cfg.MaxEntries
 	for {

@@ -13,7 +13,8 @@ type finding struct {
 	err   error
 }
 
-func (w *scan) look(c *caller, path string, listed fs.FileMode) finding {
+// look looks at a path that is listed with this type.
+func (s *Scanner) look(c *caller, path string, listed fs.FileMode) finding {
 	f := finding{typ: listed, id: Identity{Stamp: Stamp{Type: listed}}}
 	info, real, err := c.lstat(path)
 	link, target := answer{asked: true, err: err}, answer{}
@@ -28,7 +29,7 @@ func (w *scan) look(c *caller, path string, listed fs.FileMode) finding {
 		link, target = answer{asked: true, typ: fs.ModeSymlink}, answer{asked: true, typ: f.id.Type, err: err}
 		f.typ, op = fs.ModeSymlink, "stat"
 	}
-	f.class = classify(w.goos, listed, link, target)
+	f.class = classify(s.goos, listed, link, target)
 	if f.class == askStat {
 		f.id.Link, f.id.Stamp = f.id.Stamp, Stamp{}
 		op = "stat"
@@ -38,7 +39,7 @@ func (w *scan) look(c *caller, path string, listed fs.FileMode) finding {
 			f.id.Stamp = stampOf(info)
 			target.typ = f.id.Type
 		}
-		f.class = classify(w.goos, listed, link, target)
+		f.class = classify(s.goos, listed, link, target)
 	}
 	if err != nil {
 		f.err = &Error{Op: op, Path: path, Err: err}

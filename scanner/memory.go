@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sort"
 	"time"
-
-	"github.com/spf13/afero"
 )
 
 // maxLinks is how many links in a directory are looked at to skip it. They are remembered, and so must be few (S4); a directory with more is
@@ -46,6 +44,8 @@ type check int
 const (
 	toSkip check = iota + 1
 	toRead
+	// toRefresh is to be read only because that was long ago.
+	toRefresh
 	// toFind is no directory any more, or does not let itself be looked at: what it is now, its parent's listing says.
 	toFind
 )
@@ -60,7 +60,7 @@ func (s *Scanner) recall(last *Snapshot) []remembered {
 	return m.dirs
 }
 
-// check looks at the root and, if it is there, at every remembered directory, and reports whether all may be skipped. rootErr is why the root
+// check looks at the root and, if it is there, at every remembered directory, and reports whether all may be skipped or refreshed. rootErr is why the root
 // cannot be read.
 func (w *scan) check(ctx context.Context, root *directory) (unchanged bool, rootErr, ended error) {
 	if rootErr = w.barred(w.root); rootErr != nil {
@@ -75,6 +75,7 @@ func (w *scan) check(ctx context.Context, root *directory) (unchanged bool, root
 					return
 				}
 				root.settling.seen(keyOf(info), time.Now())
+				w.heed(w.root, info.Mode())
 				asked = true
 			}
 			for next < len(w.before) {
@@ -85,7 +86,7 @@ func (w *scan) check(ctx context.Context, root *directory) (unchanged bool, root
 		case ended != nil:
 			return false, nil, ended
 		case stuck == nil && rootErr == nil:
-			unchanged = len(w.before) > 0 && !slices.ContainsFunc(w.before, func(d remembered) bool { return d.found != toSkip })
+			unchanged = len(w.before) > 0 && !slices.ContainsFunc(w.before, func(d remembered) bool { return d.found != toSkip && d.found != toRefresh })
 			return unchanged, nil, nil
 		case stuck == nil || !asked:
 			return false, cmp.Or(rootErr, stuck), nil
@@ -112,15 +113,15 @@ func (w *scan) checkOne(c *caller, i int, root *directory) int {
 	if w.barred(d.path) != nil {
 		return w.lose(i)
 	}
-	info, real, err := c.lstat(d.path)
-	if err != nil || !real || !info.IsDir() {
+	k, mode, ok := c.key(d.path)
+	if !ok {
 		d.found = toFind
 		w.doubtParent(d)
 		return i + 1
 	}
-	k := keyOf(info)
 	if k != d.settling.key {
 		d.settling.seen(k, time.Now())
+		w.heed(d.path, mode)
 	}
 	d.found = w.judge(c, d, k)
 	return i + 1
@@ -144,7 +145,7 @@ func (w *scan) doubtParent(d *remembered) {
 
 // judge says what to do with a directory whose key is k now.
 func (w *scan) judge(c *caller, d *remembered, k key) check {
-	if !d.settling.settled || d.settling.key != k || !w.start.Before(d.fullRead) {
+	if !d.settling.settled || d.settling.key != k {
 		return toRead
 	}
 	for _, l := range d.links {
@@ -155,6 +156,9 @@ func (w *scan) judge(c *caller, d *remembered, k key) check {
 		if f.err = nil; f != l.finding && (f.class != l.finding.class || !f.class.settled()) {
 			return toRead
 		}
+	}
+	if !w.start.Before(d.fullRead) {
+		return toRefresh
 	}
 	return toSkip
 }
@@ -222,24 +226,6 @@ func (c *children) find(path string) int {
 		return c.next
 	}
 	return -1
-}
-
-// trusts reports whether the filesystem f is on keeps its keys, and f is the directory that had this one: something may have been mounted
-// over it in between.
-func (w *scan) trusts(f afero.File, k key) bool {
-	if declared, ok := w.cfg.FS.(interface{ Stable() bool }); ok {
-		return declared.Stable()
-	}
-	file := osFile(f)
-	if file == nil {
-		return false
-	}
-	info, err := file.Stat()
-	if err != nil {
-		return false
-	}
-	st := stampOf(info)
-	return st.Device == k.Device && st.Inode == k.Inode && keepsKeys(file)
 }
 
 // ignoredIn returns what is ignored in one directory.

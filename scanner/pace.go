@@ -8,6 +8,7 @@ const (
 	eagerFor      = time.Second
 	duty          = 99 // a pause of 99 × the scan's time keeps scanning near 1 % of wall time …
 	maxRest       = 5 * time.Second
+	leastDuty     = 4 // … and one of 4 × that, whatever the scan before took, below a fifth
 )
 
 // Pace decides when a root is scanned next (U6). It is pure: it reads no clock. The zero value paces at DefaultInterval.
@@ -16,6 +17,8 @@ type Pace struct {
 	Interval time.Duration
 
 	eagerUntil time.Time
+	scanned    bool
+	before     time.Duration // what the scan before took
 }
 
 // Next returns when to scan again after a scan that ended at now, took so long, and saw a change among the candidates or not.
@@ -24,13 +27,18 @@ func (p *Pace) Next(now time.Time, took time.Duration, changed bool) time.Time {
 	if interval <= 0 {
 		interval = DefaultInterval
 	}
-	wait := max(interval, min(duty*took, maxRest))
+	steady := took
+	if p.scanned {
+		// A filesystem that is slow is so twice. One slow scan may be the machine's doing.
+		steady = min(took, p.before)
+	}
+	p.scanned, p.before = true, took
+	wait := max(interval, min(max(duty*steady, leastDuty*took), maxRest))
 	if changed {
 		p.eagerUntil = now.Add(eagerFor)
 	}
 	if now.Before(p.eagerUntil) {
-		// A slow filesystem stays below a fifth of wall time even then.
-		wait = min(wait, max(eagerInterval, 4*took))
+		wait = min(wait, max(eagerInterval, leastDuty*took))
 	}
 	return now.Add(wait)
 }

@@ -41,20 +41,20 @@ func (s *Scanner) Polling(ctx context.Context) (Polling, error) {
 	if err := ctx.Err(); err != nil {
 		return Polling{}, err
 	}
-	if stuck := s.Stuck(); len(stuck) >= maxStuck || slices.ContainsFunc(stuck, func(c Call) bool { return c.Path == s.root }) {
+	if stuck := s.calls.list(); len(stuck) >= maxStuck || slices.ContainsFunc(stuck, func(c Call) bool { return c.Path == s.root }) {
 		return Polling{}, s.silent()
 	}
 	c := s.newCaller()
 	var found Polling
 	var failed error
-	c.jobs <- func(c *caller) { found, failed = s.polling(c) }
+	c.jobs <- func(c *caller) { found, failed = s.polling(c, ctx.Done()) }
 	select {
 	case <-c.done:
 		close(c.jobs)
 		<-c.ended
 		return found, failed
 	case <-ctx.Done():
-		c.quit(&s.calls)
+		c.quit(&s.calls, true)
 		if asker.Err() != nil {
 			return Polling{}, asker.Err()
 		}
@@ -67,7 +67,7 @@ func (s *Scanner) silent() error {
 	return &Error{Op: "stat", Path: s.cfg.Root, Err: noAnswer(s.cfg.CallTimeout)}
 }
 
-func (s *Scanner) polling(c *caller) (Polling, error) {
+func (s *Scanner) polling(c *caller, stop <-chan struct{}) (Polling, error) {
 	f, err := c.open(s.root, false)
 	if err != nil {
 		return Polling{}, &Error{Op: "list", Path: s.cfg.Root, Err: err}
@@ -88,14 +88,25 @@ func (s *Scanner) polling(c *caller) (Polling, error) {
 	}
 	if file := osFile(f); file == nil {
 		t.simulated = s.cfg.FS.Name()
-	} else {
-		c.enter("stat", s.root)
-		t.magic, t.tells = magicOf(file)
-		c.leave()
+	} else if v := s.askFilesystem(file, t.key.Device, s.root, patience(s.cfg.CallTimeout), stop); v != nil {
+		select {
+		case <-v.answered:
+			t.magic, t.tells = v.magic, v.told
+		default:
+			t.silent = true
+		}
 	}
 	p := t.polling()
 	p.Interval = s.cfg.Interval
 	return p, nil
+}
+
+// patience is how much of the time for a call the question for the filesystem may take, so that what else is known can be said.
+func patience(timeout time.Duration) time.Duration {
+	if timeout < 0 {
+		timeout = DefaultCallTimeout
+	}
+	return timeout / 2
 }
 
 // traits are what decides how a root is polled.
@@ -105,6 +116,7 @@ type traits struct {
 	declares, stable bool   // whether the filesystem itself says if its keys can be trusted, and what
 	magic            uint32
 	tells            bool // whether the system has told the magic
+	silent           bool // it has not answered yet
 	key              key  // of the root
 }
 
@@ -127,6 +139,8 @@ func (t traits) polling() Polling {
 		p.Why = "it is not the operating system's and does not declare that " + stampsMove
 	case t.goos != "linux":
 		p.Why = "on " + systemName(t.goos) + " nobody has measured whether directory stamps move with every change"
+	case t.silent:
+		p.Why = "the question which filesystem it is has no answer yet"
 	case !t.tells:
 		p.Why = "the system does not tell which filesystem it is"
 	default:

@@ -42,6 +42,7 @@ func TestPollingWords(t *testing.T) {
 		{on(0xef53, keyAt(1, 0)), "ext4", 0, "the filesystem gives no change time"},
 		{on(0x6969, keyAt(0, 0)), "nfs", 0, cached},
 		{traits{goos: "linux", key: fine}, "unknown", 0, "the system does not tell which filesystem it is"},
+		{traits{goos: "linux", silent: true, key: fine}, "unknown", 0, "the question which filesystem it is has no answer yet"},
 		{traits{goos: "windows"}, "unknown", 0, "on Windows nobody has measured whether directory stamps move with every change"},
 		{traits{goos: "darwin", key: fine}, "unknown", 0, "on macOS nobody has measured whether directory stamps move with every change"},
 		{traits{goos: "freebsd", key: fine}, "unknown", 0, "on freebsd nobody has measured whether directory stamps move with every change"},
@@ -94,7 +95,7 @@ func pollingOf(t *testing.T, c Config) Polling {
 	}
 	defer func() { _ = f.Close() }()
 	k := keyOf(info)
-	if skips := (&scan{Scanner: s}).trusts(f, k) && k.tells(); skips != p.SkipsUnchanged || skips && p.Settle != k.settleTime() {
+	if skips := (&scan{Scanner: s}).trusts(&caller{}, f, s.root, k) && k.tells(); skips != p.SkipsUnchanged || skips && p.Settle != k.settleTime() {
 		t.Errorf("a scan may skip: %v, after %v; said is %+v", skips, k.settleTime(), p)
 	}
 	return p
@@ -126,6 +127,38 @@ func TestPolling(t *testing.T) {
 	}
 	if p := pollingOf(t, Config{FS: afero.NewBasePathFs(afero.NewOsFs(), w.base), Root: "/root"}); p != own {
 		t.Errorf("below a base path: %+v, want %+v", p, own)
+	}
+}
+
+// Filesystem is the word that Polling has, without a call.
+func TestFilesystem(t *testing.T) {
+	w := osWorld(t)
+	mem := afero.NewMemMapFs()
+	if err := mem.Mkdir("/d", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		config Config
+		before string
+	}{
+		{Config{Root: w.root}, "unknown"},
+		{Config{FS: afero.NewOsFs(), Root: w.root}, "unknown"},
+		{Config{FS: afero.NewBasePathFs(afero.NewOsFs(), w.base), Root: "/root"}, "BasePathFs"},
+		{Config{FS: mem, Root: "/d"}, mem.Name()},
+	} {
+		s := newScanner(t, test.config)
+		if got := s.Filesystem(); got != test.before {
+			t.Errorf("before a scan: %s, want %s", got, test.before)
+		}
+		p, err := newScanner(t, test.config).Polling(t.Context())
+		if scanOK(t, s, nil); err != nil || s.Filesystem() != p.Type && runtime.GOOS == "linux" {
+			t.Errorf("after a scan: %s, want %s; %v", s.Filesystem(), p.Type, err)
+		}
+	}
+	s := newScanner(t, Config{Root: w.root})
+	s.statfs = func(*os.File) func() (uint32, bool) { return func() (uint32, bool) { return 0x65735546, true } }
+	if scanOK(t, s, nil); runtime.GOOS == "linux" && s.Filesystem() != "fuse" {
+		t.Errorf("a filesystem that is not trusted: %s", s.Filesystem())
 	}
 }
 

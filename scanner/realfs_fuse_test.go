@@ -181,6 +181,7 @@ type fault struct {
 //	opendir PATH ERRNO|hang     the directory does not open; "." is the root
 //	list PATH N ERRNO|end       its listing fails, or just ends, after N names
 //	lookup PATH ERRNO|hang      looking at PATH fails, whether by its name or by the kernel's handle
+//	statfs . hang               the filesystem does not say which one it is
 //	hung                        answers how many calls hang
 //	clear                       all is well again, and what hangs goes on
 func (s *faultyServer) order(words []string) (answer string, err error) {
@@ -259,6 +260,7 @@ var (
 	_ fs.NodeLookuper       = (*faultyNode)(nil)
 	_ fs.NodeGetattrer      = (*faultyNode)(nil)
 	_ fs.NodeOpendirHandler = (*faultyNode)(nil)
+	_ fs.NodeStatfser       = (*faultyNode)(nil)
 )
 
 func (n *faultyNode) path() string { return filepath.Join(".", n.Path(n.Root())) }
@@ -279,6 +281,13 @@ func (n *faultyNode) Getattr(ctx context.Context, h fs.FileHandle, out *fuse.Att
 		return errno
 	}
 	return n.LoopbackNode.Getattr(ctx, h, out)
+}
+
+func (n *faultyNode) Statfs(ctx context.Context, out *fuse.StatfsOut) syscall.Errno {
+	if errno := n.server.meet("statfs", "."); errno != 0 {
+		return errno
+	}
+	return n.LoopbackNode.Statfs(ctx, out)
 }
 
 func (n *faultyNode) OpendirHandle(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {

@@ -56,6 +56,12 @@ type directory struct {
 func (w *scan) run(ctx context.Context) (unchanged bool, err error) {
 	root := directory{path: w.root, old: -1}
 	unchanged, rootErr, err := w.check(ctx, &root)
+	if err == nil {
+		err = w.lookAbove(ctx)
+	}
+	if unchanged && err == nil {
+		unchanged, err = w.refresh(ctx)
+	}
 	if unchanged || err != nil {
 		return unchanged, err
 	}
@@ -91,56 +97,64 @@ func (w *scan) directory(ctx context.Context, d directory) error {
 	if w.maySkip(&d) {
 		return w.skip(ctx, d)
 	}
+	found, subs, vanished, err := w.contents(ctx, &d)
+	switch {
+	case err != nil:
+		return err
+	case vanished:
+		// Its parent's listing is out of date; the next one settles what becomes of the entries (U2).
+		w.after[d.parent].settling.settled = false
+		for i := d.lo; i < d.hi; i++ {
+			w.carry(i, d.trouble)
+		}
+		return nil
+	}
+	mine := w.remember(&d, remembered{
+		settling: found.settling, fullRead: fullReadAt(found.read, len(w.after)), counted: found.counted, links: found.links,
+	})
+	return w.inside(ctx, &d, subs, mine)
+}
+
+// contents reads a directory and deals with what is in it. subs are the directories in it that are to be read; vanished says that it was removed
+// just now.
+func (w *scan) contents(ctx context.Context, d *directory) (found contents, subs []string, vanished bool, ended error) {
 	w.unsure, w.links = false, nil
 	room := w.room
-	began, names, trusted, err, ended := w.open(ctx, &d)
+	began, names, trusted, err, ended := w.open(ctx, d)
 	if ended != nil {
-		return ended
+		return found, nil, false, ended
 	}
 	if err != nil {
-		vanished, ended := w.removedMeanwhile(ctx, d, err)
-		if ended != nil {
-			return ended
-		}
-		if vanished {
-			// Its parent's listing is out of date; the next one settles what becomes of the entries (U2).
-			w.after[d.parent].settling.settled = false
-			for i := d.lo; i < d.hi; i++ {
-				w.carry(i, err)
-			}
-			return nil
+		d.trouble = err
+		if vanished, ended = w.removedMeanwhile(ctx, *d, err); vanished || ended != nil {
+			return found, nil, vanished, ended
 		}
 		w.faults.add(err)
-		d.trouble = err
 	}
 	t := tally{dir: d.path}
-	var subs []string
 	for i, n := range names {
 		if i%block == 0 {
 			if i > 0 {
 				w.looked = 0
 			}
-			if err := w.lookAhead(ctx, &d, names[i:min(i+block, len(names))]); err != nil {
-				return err
+			if err := w.lookAhead(ctx, d, names[i:min(i+block, len(names))]); err != nil {
+				return found, nil, false, err
 			}
 		}
-		isDir, err := w.entry(ctx, &d, n, w.findings[i%block], &t)
+		isDir, err := w.entry(ctx, d, n, w.findings[i%block], &t)
 		if err != nil {
-			return err
+			return found, nil, false, err
 		}
 		if isDir {
 			subs = append(subs, n.name)
 		}
 	}
 	w.ignored = t.appendTo(w.ignored)
-	if err := w.absent(ctx, d, names, subs); err != nil {
-		return err
+	if err := w.absent(ctx, *d, names, subs); err != nil {
+		return found, nil, false, err
 	}
 	d.settling.read(began, trusted && d.trouble == nil && !w.unsure && len(w.links) <= maxLinks, w.settleTime(d.settling.key))
-	mine := w.remember(&d, remembered{
-		settling: d.settling, fullRead: fullReadAt(began, len(w.after)), counted: room - w.room, links: w.links[:min(len(w.links), maxLinks)],
-	})
-	return w.inside(ctx, &d, subs, mine)
+	return contents{d.settling, began, room - w.room, w.links[:min(len(w.links), maxLinks)]}, subs, false, nil
 }
 
 // open looks at a directory and lists it, one after the other (see settling.read), unless the check has just looked at it. It looks at the first
@@ -157,8 +171,9 @@ func (w *scan) open(ctx context.Context, d *directory) (began time.Time, names [
 		}
 		began = time.Now()
 		names, trusted, err = w.list(c, d)
-		if listed = true; w.findings == nil {
-			w.findings = make([]finding, block)
+		listed = true
+		if n := min(block, len(names)); len(w.findings) < n {
+			w.findings = make([]finding, n)
 		}
 		w.lookAt(c, d, names[:min(block, len(names))])
 	})
@@ -181,8 +196,9 @@ func (w *scan) stat(c *caller, d *directory) {
 	}
 	// What fails here fails again when it is read; without a key it does not settle.
 	d.settling = settling{}
-	if info, real, err := c.lstat(d.path); err == nil && real && info.IsDir() {
-		d.settling.seen(keyOf(info), time.Now())
+	if k, mode, ok := c.key(d.path); ok {
+		d.settling.seen(k, time.Now())
+		w.heed(d.path, mode)
 	}
 }
 

@@ -2,7 +2,9 @@ package scanner
 
 import (
 	"context"
+	"os"
 	"runtime"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,14 +15,22 @@ type Scanner struct {
 	goos string
 	// settleTime is key.settleTime, except where a test shows that it is needed.
 	settleTime func(key) time.Duration
+	// statfs is statfsOf, except where a test has it hang.
+	statfs func(*os.File) func() (magic uint32, told bool)
 
 	// turn holds one token; whoever takes it may scan (U6). It also guards what follows. A mutex would neither heed a context nor let a synctest
 	// bubble see that it waits.
 	turn     chan struct{}
 	rootSeen bool
 	memory   memory
+	above    above
+	warned   map[string]bool // the paths that were warned about
 
-	calls calls
+	looks    chan struct{} // holds a token for each Look that makes calls
+	calls    calls
+	verdicts verdicts
+	// rootType is the number of the root's filesystem, and toldBit if it is known.
+	rootType atomic.Uint64
 }
 
 // New returns a Scanner for a Config, or what Config.Check says against it. It does not touch the filesystem.
@@ -28,7 +38,7 @@ func New(c Config) (*Scanner, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	s := &Scanner{cfg: c.withDefaults(), root: rootPath(c, runtime.GOOS), goos: runtime.GOOS, settleTime: key.settleTime, turn: make(chan struct{}, 1)}
+	s := &Scanner{cfg: c.withDefaults(), root: rootPath(c, runtime.GOOS), goos: runtime.GOOS, settleTime: key.settleTime, statfs: statfsOf, turn: make(chan struct{}, 1), looks: make(chan struct{}, maxLooks)}
 	s.turn <- struct{}{}
 	return s, nil
 }

@@ -24,8 +24,8 @@ const (
 	fineSettleTime = 50 * time.Millisecond
 	// coarseSettleTime holds where they have none: 1 s on ext4 with small inodes, 2 s on FAT.
 	coarseSettleTime = 2100 * time.Millisecond
-	// FullEvery is how long a directory goes without being read at most, whatever its key says. The reads of a large tree are spread over the
-	// second half of it, so that no single scan has to do them all.
+	// FullEvery is how long a directory goes without being read at most, whatever its key says. The reads of a large tree are spread over it, so that
+	// no single scan has to do them all.
 	FullEvery = 10 * time.Second
 )
 
@@ -71,10 +71,11 @@ func (s *settling) read(began time.Time, whole bool, after time.Duration) {
 	s.settled = whole && s.key.tells() && !began.Before(s.first.Add(after))
 }
 
-// fullReadAt spreads the full reads of the directories of a tree; i is the number of one in it, and 0 the root.
+// fullReadAt spreads the full reads of the directories of a tree; i is the number of one in it, and 0 the root. A directory that is read for no other reason
+// than that it is due is due again after FullEvery, so that they stay spread.
 func fullReadAt(read time.Time, i int) time.Time {
 	const steps = 1000
 	// Multiples of the golden ratio, without their whole part, are spread evenly, however many there are.
 	spread := i * 618 % steps
-	return read.Add(FullEvery - FullEvery/2*time.Duration(spread)/steps)
+	return read.Add(FullEvery - FullEvery*time.Duration(spread)/steps)
 }

@@ -93,21 +93,36 @@ func TestStampsResetOnceIn5s(t *testing.T) {
 	}
 }
 
-// R12: touches that come while the socket is being asked do not have it asked again and again.
+// R12, I6: touches that come while the socket is being asked do not have it asked again and again.
 func TestTouchedWhileAsked(t *testing.T) {
-	d := drive(t, Config{})
-	d.scan(sock("a", 1, 1))
-	asks := 0
-	for stamp := range int64(250) { // 5 s at the eager pace
-		asks += count(d.scan(sock("a", 1, 2+stamp)), "ask a")
-		asks += count(d.wait(20*time.Millisecond-1), "ask a")
-	}
-	// The first touch resets; then at 0.5, 1.5 and 3.5 s, as long as nothing else fails.
-	if asks < 3 || asks > 6 {
-		t.Errorf("%d tries in 5 s of touching", asks)
-	}
-	if got := d.wait(10 * time.Second); count(got, "ask a") != 1 {
-		t.Errorf("when it is let alone: %v", got)
+	for _, test := range []struct {
+		name     string
+		inode    uint64
+		min, max int
+	}{
+		{"same file", 1, 0, 0}, // judged when the try ends
+		// The first touch resets; then at 0.5, 1.5 and 3.5 s, as long as nothing else fails.
+		{"nobody knows whether it is the same file", 0, 3, 6},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := drive(t, Config{})
+			d.scan(sock("a", test.inode, 1))
+			asks := 0
+			for stamp := range int64(250) { // 5 s at the eager pace
+				asks += count(d.scan(sock("a", test.inode, 2+stamp)), "ask a")
+				asks += count(d.wait(20*time.Millisecond-1), "ask a")
+			}
+			if asks < test.min || asks > test.max {
+				t.Errorf("%d tries in 5 s of touching", asks)
+			}
+			if test.inode != 0 {
+				d.want(d.refused(1), "2 ask a")
+				return
+			}
+			if got := d.wait(10 * time.Second); count(got, "ask a") != 1 {
+				t.Errorf("when it is let alone: %v", got)
+			}
+		})
 	}
 }
 
@@ -155,7 +170,7 @@ func TestGoneIsForgotten(t *testing.T) {
 // R12: a success ends the row of failures.
 func TestSuccessResets(t *testing.T) {
 	d := drive(t, Config{})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.scan(sock("a", 1, 1))
 	fail(d, 6)
 	d.step(RetryAsked{})
@@ -165,35 +180,51 @@ func TestSuccessResets(t *testing.T) {
 	}
 }
 
-// R12: touching a registered socket in a loop does not have it registered at the pace of the scans.
+// R12, I4: touching a registered socket in a loop does not have it registered at the pace of the scans; never, where the file is known to be the same.
 func TestTouchedWhileRegistered(t *testing.T) {
-	d := drive(t, Config{})
-	d.step(HandlerAdded{csi})
-	d.scan(sock("a", 1, 1))
-	d.register(1, csi, "x")
-	registers := 0
-	for stamp := range int64(1000) { // 20 s
-		d.scan(sock("a", 1, 2+stamp))
-		d.wait(20 * time.Millisecond)
-		for p := d.check.paths[dir+"/a"]; p.probe != nil || p.call != nil; {
-			switch {
-			case p.probe != nil && p.probe.kind == ask:
-				d.answers(p.probe.id, csi, "x")
-			case p.probe != nil:
-				d.told(p.probe.id)
-			default:
-				if p.call.kind == register {
-					registers++
+	for _, test := range []struct {
+		name       string
+		inode      uint64
+		peer       *Peer
+		asks, most int // in 20 s
+	}{
+		{"same file", 1, nil, 0, 0},
+		{"same process", 0, &first, 5, 0},
+		{"nobody knows", 0, nil, 10, 10},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := drive(t, Config{})
+			d.step(HandlerAdded{Type: csi})
+			d.scan(sock("a", test.inode, 1))
+			d.by(1, test.peer, csi, "x")
+			d.ok(2)
+			d.ok(3)
+			d.told(4)
+			asks, registers := 0, 0
+			for stamp := range int64(1000) { // 20 s
+				d.scan(sock("a", test.inode, 2+stamp))
+				d.wait(20 * time.Millisecond)
+				for s := d.core.sockets[dir+"/a"]; s.probe != nil || s.call != nil; {
+					switch {
+					case s.probe != nil && s.probe.kind == ask:
+						asks++
+						d.by(s.probe.id, test.peer, csi, "x")
+					case s.probe != nil:
+						d.told(s.probe.id)
+					default:
+						if s.call.kind == register {
+							registers++
+						}
+						d.ok(s.call.id)
+					}
 				}
-				d.ok(p.call.id)
 			}
-		}
+			if asks > test.asks || registers > test.most {
+				t.Errorf("it was asked %d times and registered %d times in 20 s of touching", asks, registers)
+			}
+			d.phase(dir+"/a", Registered)
+		})
 	}
-	// In each 5 s there is the touch that may reset, and the try that is left over at their end.
-	if registers < 2 || registers > 2*5 {
-		t.Errorf("it was registered %d times in 20 s of touching", registers)
-	}
-	d.phase(dir+"/a", Registered)
 }
 
 // O3: a plugin that starts anew before it has ever answered does not hold Synced up for ever.

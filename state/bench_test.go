@@ -24,7 +24,7 @@ func succeed(c *Core, now time.Time, out []Effect) (steps int) {
 			case Deregister:
 				in = Called{ID: e.ID}
 			case Notify:
-				in = Notified{ID: e.ID, Connected: e.Conn == 0}
+				in = Notified{ID: e.ID}
 			default:
 				continue
 			}
@@ -46,7 +46,7 @@ func many(n int, generation uint64) *scanner.Snapshot {
 
 func newBench() *Core {
 	c := New(Config{Roots: []Root{{Path: dir}}})
-	c.Step(start, HandlerAdded{csi})
+	c.Step(start, HandlerAdded{Type: csi})
 	return c
 }
 

@@ -10,8 +10,8 @@ import (
 func registered(t *testing.T, cfg Config) *driver {
 	t.Helper()
 	d := drive(t, cfg)
-	d.step(HandlerAdded{csi})
-	d.step(HandlerAdded{dra})
+	d.step(HandlerAdded{Type: csi})
+	d.step(HandlerAdded{Type: dra})
 	d.scan(sock("a", 1, 1))
 	d.register(1, csi, "x")
 	d.took(Debug)
@@ -163,7 +163,7 @@ func TestReplaceFails(t *testing.T) {
 // A socket that comes back before its Deregister has started has 2 s to answer, as after any other replacement (R6).
 func TestBackBeforeDeregister(t *testing.T) {
 	d := drive(t, Config{Calls: 1})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.scan(sock("a", 1, 1))
 	d.register(1, csi, "x")
 	d.want(d.scan(sock("a", 1, 1), sock("b", 2, 1)), "5 ask b")
@@ -204,7 +204,7 @@ func TestOutdatedDuringTry(t *testing.T) {
 		for _, removed := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s/removed=%v", test.during, removed), func(t *testing.T) {
 				d := drive(t, Config{})
-				d.step(HandlerAdded{csi})
+				d.step(HandlerAdded{Type: csi})
 				d.scan() // Synced is another matter
 				d.scan(sock("a", 1, 1))
 				test.prepare(d)
@@ -239,7 +239,7 @@ func TestOutdatedDuringTry(t *testing.T) {
 // R7: a late success is deregistered at once, before anything else for that name, and then the newer instance's turn comes under the same reservation.
 func TestLateSuccess(t *testing.T) {
 	d := drive(t, Config{})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.want(d.scan(sock("a", 1, 1), sock("b", 9, 1)), "1 ask b", "2 ask a")
 	d.answers(2, csi, "x")
 	d.want(d.ok(3), "4 register a CSI/x inode 1")
@@ -256,7 +256,7 @@ func TestLateSuccess(t *testing.T) {
 // R7: a late error is nobody's.
 func TestLateError(t *testing.T) {
 	d := drive(t, Config{})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.scan(sock("a", 1, 1))
 	d.answers(1, csi, "x")
 	d.scan(sock("a", 2, 2))
@@ -300,7 +300,7 @@ func TestBackDuringDeregisterStartsAfresh(t *testing.T) {
 // N1: two sockets may announce one name. They are serialised by it, both are registered, and each is deregistered by itself.
 func TestTwoInstancesOfOneName(t *testing.T) {
 	d := drive(t, Config{})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.scan(sock("a", 1, 1), sock("b", 2, 1))
 	d.want(d.answers(2, csi, "x"), "3 validate a CSI/x inode 1")
 	d.want(d.answers(1, csi, "x"))
@@ -320,8 +320,8 @@ func TestTwoInstancesOfOneName(t *testing.T) {
 // One name of two types is two names.
 func TestNameIsOfType(t *testing.T) {
 	d := drive(t, Config{})
-	d.step(HandlerAdded{csi})
-	d.step(HandlerAdded{dra})
+	d.step(HandlerAdded{Type: csi})
+	d.step(HandlerAdded{Type: dra})
 	d.scan(sock("a", 1, 1), sock("b", 2, 1))
 	d.want(d.answers(2, csi, "x"), "3 validate a CSI/x inode 1")
 	d.want(d.answers(1, dra, "x"), "4 validate b DRA/x inode 2")

@@ -378,10 +378,6 @@ func (k *checker) refusedByHandler(p *pathModel, in Called) {
 func (k *checker) notified(in Notified) {
 	f := k.flights[in.ID]
 	if f == nil {
-		if d := k.dropped[in.ID]; d != nil && in.Connected {
-			k.conns[in.ID] = d.path.path
-			delete(k.dropped, in.ID)
-		}
 		return
 	}
 	p := f.path
@@ -390,10 +386,6 @@ func (k *checker) notified(in Notified) {
 	if f.kind == tell {
 		p.tell = 0
 		return
-	}
-	if in.Connected {
-		k.conns[in.ID] = p.path
-		p.held.conn = in.ID
 	}
 	switch {
 	case in.Err == nil:

@@ -11,16 +11,25 @@ import (
 
 // The constants of the engine. Each is a promise of the contract, not a knob.
 const (
-	defaultProbes = 64                    // R11
-	defaultCalls  = 16                    // R11
-	replaceGrace  = 2 * time.Second       // R6: how long a new instance may take to answer before the old one is deregistered
-	askAgain      = 10 * time.Minute      // R13
-	listenGrace   = 50 * time.Millisecond // R10: how long after its first refusal a new instance is dialled again
-	stampReset    = 5 * time.Second       // R12: how often stamps alone may reset the backoff
-	repeatLine    = time.Hour             // O1
-	maxLines      = 8                     // O1: in repeatLine, about one socket or root
-	maxMessage    = 1024                  // R3, bytes
-	maxTypeShown  = 256                   // bytes of a plugin type in a message, so that there is room for what matters
+	defaultProbes  = 64                     // R11
+	defaultCalls   = 16                     // R11
+	defaultParked  = 1024                   // R11
+	evictAge       = 20 * time.Millisecond  // R11: how long a probe has its place for certain
+	evictAgeAlways = time.Second            // and how long even if others get on
+	parkAge        = 250 * time.Millisecond // R11: how long a handler call keeps its place
+	defaultGrace   = 30 * time.Second       // L2
+	lookPause      = 20 * time.Millisecond  // between two looks at one path: as scans at the eager pace (U6)
+	goneGrace      = 100 * time.Millisecond // how long a dial waits for the scan that is to confirm what a look did not find (L1)
+	redialPause    = time.Second            // L2: before the second redial, doubling
+	redialCap      = time.Minute            // L2
+	replaceGrace   = 2 * time.Second        // R6: how long a new instance may take to answer before the old one is deregistered
+	askAgain       = 10 * time.Minute       // R13
+	listenGrace    = 50 * time.Millisecond  // R10: how long after its first refusal a new instance is dialled again
+	stampReset     = 5 * time.Second        // R12: how often stamps alone may reset the backoff
+	repeatLine     = time.Hour              // O1
+	maxLines       = 8                      // O1: in repeatLine, about one socket or root
+	maxMessage     = 1024                   // R3, bytes
+	maxTypeShown   = 256                    // bytes of a plugin type in a message, so that there is room for what matters
 )
 
 // Config is what a Core starts with.
@@ -29,6 +38,12 @@ type Config struct {
 	Roots []Root
 	// Probes and Calls are how many dials and how many handler calls run at once. 0: 64 and 16 (R11).
 	Probes, Calls int
+	// MaxParked is how many handler calls may run on without a place, because they take long. 0: 1024 (R11).
+	MaxParked int
+	// LivenessGrace is how long a registered plugin may be unreachable before it is deregistered. 0: 30 s; negative: for ever (L2).
+	LivenessGrace time.Duration
+	// Observe has plugins asked and validated, and neither registered nor told anything (R18).
+	Observe bool
 	// DeregisterOnStop has everything deregistered after Stopping (S2).
 	DeregisterOnStop bool
 	// Seed of the jitter. Two Cores with one Seed and the same inputs give the same effects.
@@ -38,7 +53,7 @@ type Config struct {
 // Root is a scanned directory.
 type Root struct {
 	Path string
-	// Filesystem is what View shows of it.
+	// Filesystem is what View shows of it before the first scan.
 	Filesystem string
 }
 
@@ -49,7 +64,7 @@ type Core struct {
 	random  *rand.Rand
 	roots   []*root
 	sockets map[string]*socket
-	known   map[string]bool // types with a handler
+	known   map[string]bool // types with a handler, and whether it is exclusive (N2)
 
 	lastID     EffectID
 	generation uint64
@@ -57,8 +72,15 @@ type Core struct {
 	reserved   map[name]bool        // names with a handler call (R7)
 	waiting    map[name][]*socket   // sockets that want a call for a reserved name
 	reporting  map[EffectID]*socket // by the Register whose handler may report
+	links      map[EffectID]*socket // whose the open connections are
+	members    map[name]*rivals     // who has, or wants, an exclusive name (N2)
+	seen       uint64               // numbers the scans and looks that show something new, for ranks
 
 	probes, calls slots
+	probing       running
+	probeEnded    time.Time // the last one, and not by being given up
+	calling       running   // those that are not parked
+	parked        int
 	alarms        alarms
 	dirty         []*socket
 	out           []Effect
@@ -79,6 +101,12 @@ func New(cfg Config) *Core {
 	if cfg.Calls <= 0 {
 		cfg.Calls = defaultCalls
 	}
+	if cfg.MaxParked <= 0 {
+		cfg.MaxParked = defaultParked
+	}
+	if cfg.LivenessGrace == 0 {
+		cfg.LivenessGrace = defaultGrace
+	}
 	c := &Core{
 		cfg:       cfg,
 		random:    rand.New(rand.NewPCG(cfg.Seed, 0)),
@@ -88,6 +116,8 @@ func New(cfg Config) *Core {
 		reserved:  map[name]bool{},
 		waiting:   map[name][]*socket{},
 		reporting: map[EffectID]*socket{},
+		links:     map[EffectID]*socket{},
+		members:   map[name]*rivals{},
 		probes:    slots{size: cfg.Probes, queued: func(s *socket) *ticket { return &s.probeTicket }},
 		calls:     slots{size: cfg.Calls, queued: func(s *socket) *ticket { return &s.callTicket }},
 	}
@@ -107,8 +137,12 @@ func (c *Core) Step(now time.Time, in Input) []Effect {
 	switch in := in.(type) {
 	case Scanned:
 		c.scanned(in)
+	case Looked:
+		c.looked(in)
 	case HandlerAdded:
 		c.handlerAdded(in)
+	case Disconnected:
+		c.disconnected(in)
 	case Asked:
 		c.asked(in)
 	case Called:
@@ -129,10 +163,11 @@ func (c *Core) Step(now time.Time, in Input) []Effect {
 
 // Deadline is when Step wants a Tick. Zero: never.
 func (c *Core) Deadline() time.Time {
-	if c.stopping {
-		return time.Time{}
+	at := c.roomAt()
+	if first := c.alarms.first(); !c.stopping && (at.IsZero() || !first.IsZero() && first.Before(at)) {
+		at = first
 	}
-	return c.alarms.first()
+	return at
 }
 
 // Knows reports whether there is a socket at path.
@@ -140,7 +175,7 @@ func (c *Core) Knows(path string) bool { return c.sockets[path] != nil }
 
 // settle gives every socket that something happened to what it needs now, until nothing is left to give.
 func (c *Core) settle() {
-	for len(c.dirty) > 0 {
+	for more := true; more; more = c.makeRoom() || len(c.dirty) > 0 {
 		dirty := c.dirty
 		c.dirty = nil
 		for _, s := range dirty {
@@ -170,22 +205,25 @@ func (c *Core) settle() {
 func (c *Core) hangUp() {
 	for _, s := range c.sorted() {
 		if s.answer != nil {
-			c.close(s.answer.conn)
-			s.answer.conn = 0
+			c.hang(s.answer)
 		}
 		if s.telling != nil {
 			c.close(s.telling.conn)
 			s.telling.conn = 0
 		}
 		if s.registered != nil {
-			c.close(s.registered.conn)
-			s.registered.conn = 0
+			c.hang(s.registered.said)
 		}
 	}
 }
 
 // touch has s looked at by settle.
 func (c *Core) touch(s *socket) {
+	for _, key := range s.enrolled {
+		if r := c.members[key]; r != nil {
+			r.judged = false
+		}
+	}
 	if s.dirty || s.deleted {
 		return
 	}
@@ -198,7 +236,7 @@ func (c *Core) do(e Effect) { c.out = append(c.out, e) }
 // fly numbers an effect and keeps it until its result comes.
 func (c *Core) fly(s *socket, k kind) *flight {
 	c.lastID++
-	f := &flight{id: c.lastID, kind: k, socket: s, generation: s.generation}
+	f := &flight{id: c.lastID, kind: k, socket: s, generation: s.generation, began: c.now}
 	c.flights[f.id] = f
 	return f
 }
@@ -209,11 +247,21 @@ func (f *flight) op() Op { return Op{ID: f.id, Generation: f.generation, Path: f
 func (c *Core) land(id EffectID) *flight {
 	f := c.flights[id]
 	delete(c.flights, id)
+	if f != nil {
+		f.over = true
+	}
 	return f
+}
+
+// hang closes the connection of an answer.
+func (c *Core) hang(a *answer) {
+	c.close(a.conn)
+	a.conn = 0
 }
 
 func (c *Core) close(conn EffectID) {
 	if conn != 0 {
+		delete(c.links, conn)
 		c.do(Close{conn})
 	}
 }
@@ -225,7 +273,7 @@ func (c *Core) types() []string {
 }
 
 func (c *Core) handlerAdded(in HandlerAdded) {
-	c.known[in.Type] = true
+	c.known[in.Type] = in.Exclusive
 	for _, s := range c.sorted() {
 		// An instance that only changed its stamps has not said its type anew.
 		if s.refused == unknownType && (s.info == nil || s.info.Type == in.Type) {
@@ -243,6 +291,7 @@ func (c *Core) retryAsked(in RetryAsked) {
 	for _, s := range wanted {
 		if s != nil {
 			s.wake(c.now)
+			s.spent = false
 			c.touch(s)
 		}
 	}
@@ -269,6 +318,7 @@ func (c *Core) stop() {
 	c.stopping = true
 	for _, s := range c.sorted() {
 		c.dropProbe(s)
+		c.dropLook(s)
 		c.touch(s)
 		if s.call != nil && (s.call.kind != deregister || !c.cfg.DeregisterOnStop) {
 			c.cancelCall(s)

@@ -17,7 +17,7 @@ func TestFirstScan(t *testing.T) {
 // R1: the order of a registration. An endpoint, name and versions go through unchanged.
 func TestOrder(t *testing.T) {
 	d := drive(t, Config{})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.want(d.scan(sock("a", 1, 1)), "1 ask a")
 	d.phase(dir+"/a", Registering)
 	d.want(d.answers(1, csi, "x"), "2 validate a CSI/x inode 1")
@@ -35,7 +35,7 @@ func TestOrder(t *testing.T) {
 // An unchanged scan has no effect, however it is given.
 func TestUnchangedScan(t *testing.T) {
 	d := drive(t, Config{})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.scan(sock("a", 1, 1))
 	d.register(1, csi, "x")
 	d.took(Debug)
@@ -48,7 +48,7 @@ func TestUnchangedScan(t *testing.T) {
 // U1: a failed scan removes nothing; an entry that is only stale keeps its registration.
 func TestFailedScanRemovesNothing(t *testing.T) {
 	d := drive(t, Config{})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.scan(sock("a", 1, 1))
 	d.register(1, csi, "x")
 	d.want(d.step(Scanned{Root: dir, Err: errTest, Ended: d.now}))
@@ -68,7 +68,7 @@ func TestFailedScanRemovesNothing(t *testing.T) {
 // R2, R8: a Register that fails records nothing; the plugin is told, then it is tried again from the start.
 func TestRegisterFails(t *testing.T) {
 	d := drive(t, Config{})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.scan(sock("a", 1, 1))
 	d.answers(1, csi, "x")
 	d.ok(2)
@@ -99,7 +99,7 @@ func TestRetry(t *testing.T) {
 func TestSynced(t *testing.T) {
 	other := Root{Path: "/other"}
 	d := drive(t, Config{Roots: []Root{{Path: dir}, other}})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.want(d.scan(sock("a", 1, 1), sock("b", 2, 1), sock("c", 3, 1), sock("d", 4, 1)), "1 ask d", "2 ask c", "3 ask b", "4 ask a")
 	d.answers(1, csi, "d")
 	d.ok(5)
@@ -128,7 +128,7 @@ func TestSyncedEmpty(t *testing.T) {
 // A report is taken from the start of Register to the end of Deregister.
 func TestReported(t *testing.T) {
 	d := drive(t, Config{})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.scan(sock("a", 1, 1))
 	report := func(id EffectID, message string) Health {
 		t.Helper()
@@ -174,7 +174,7 @@ func TestReported(t *testing.T) {
 // A report's message is one line of at most 1 KiB.
 func TestReportIsClean(t *testing.T) {
 	d := drive(t, Config{})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.scan(sock("a", 1, 1))
 	d.register(1, csi, "x")
 	d.step(Reported{3, Report{Health: HealthDown, Message: "no\nway \xff" + string(make([]byte, 3000))}})
@@ -190,7 +190,7 @@ func TestDeadline(t *testing.T) {
 	if at := d.core.Deadline(); !at.IsZero() {
 		t.Errorf("a new core wants a tick at %v", at)
 	}
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.scan(sock("a", 1, 1), sock("b", 2, 1))
 	d.refused(1)
 	if at := d.core.Deadline(); at.IsZero() || !at.Equal(d.socket(dir+"/b").NextTry) {

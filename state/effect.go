@@ -1,6 +1,10 @@
 package state
 
-import "github.com/plugpoll/plugpoll/scanner"
+import (
+	"time"
+
+	"github.com/plugpoll/plugpoll/scanner"
+)
 
 // Effect is something the shell is to do. Those with an Op end in one input that carries its ID; the others are done at once and have no result.
 type Effect interface{ effect() }
@@ -18,7 +22,13 @@ type (
 	Ask struct {
 		Op
 		Entry scanner.Entry
+		// Tries is how many tries of this instance failed before.
+		Tries int
+		// Unseen is, for the first dial of an instance that a scan found, when the last scan started that did not show it. Zero: not known.
+		Unseen time.Time
 	}
+	// Look: look at the path now. Ends in Looked.
+	Look struct{ Op }
 	// Validate: call the handler's Validate. Ends in Called.
 	Validate struct {
 		Op
@@ -37,9 +47,8 @@ type (
 	// Notify: call NotifyRegistrationStatus. Ends in Notified.
 	Notify struct {
 		Op
-		// Conn is the connection to use; 0: dial Entry anew.
-		Conn  EffectID
-		Entry scanner.Entry
+		// Conn is the connection to use.
+		Conn EffectID
 		// Registered and Message are what the plugin is told (R3): valid UTF-8, at most 1 KiB.
 		Registered bool
 		Message    string
@@ -48,6 +57,8 @@ type (
 	Cancel struct{ ID EffectID }
 	// Close: close the connection with this number.
 	Close struct{ Conn EffectID }
+	// Rescan: scan the root at the eager pace (U6), because something in it seems to be gone.
+	Rescan struct{ Root string }
 	// Emit: print and publish.
 	Emit struct {
 		Level Level
@@ -60,12 +71,14 @@ type (
 )
 
 func (Ask) effect()        {}
+func (Look) effect()       {}
 func (Validate) effect()   {}
 func (Register) effect()   {}
 func (Deregister) effect() {}
 func (Notify) effect()     {}
 func (Cancel) effect()     {}
 func (Close) effect()      {}
+func (Rescan) effect()     {}
 func (Emit) effect()       {}
 func (Synced) effect()     {}
 func (Stopped) effect()    {}

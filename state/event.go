@@ -27,10 +27,15 @@ const (
 	EventView            EventKind = "view"             // the first event of a subscription: View is set
 	EventFound           EventKind = "found"            // a socket appeared
 	EventReplaced        EventKind = "replaced"         // another instance is at its path
+	EventAdopted         EventKind = "adopted"          // its stamps or its connection changed, and it is the same instance (I4, L1)
 	EventGone            EventKind = "gone"             // it is no longer there
 	EventRegistered      EventKind = "registered"       // the handler has registered it
 	EventAcknowledged    EventKind = "acknowledged"     // the plugin was told so
 	EventNotAcknowledged EventKind = "not_acknowledged" // the plugin could not be told; that alone is tried again (R4)
+	EventObserved        EventKind = "observed"         // it was asked and is acceptable; in observe mode that is all (R18)
+	EventStandby         EventKind = "standby"          // another instance of its name is registered (N2): Holder
+	EventUnreachable     EventKind = "unreachable"      // it is registered and does not answer any more (L1)
+	EventReachable       EventKind = "reachable"        // it answers again
 	EventFailing         EventKind = "failing"          // a try failed; NextTry says when the next one is
 	EventRejected        EventKind = "rejected"         // tried again when something changes, on Retry or, but for an unknown type, after ten minutes (R8, R13)
 	EventIgnored         EventKind = "ignored"          // it is not a registration socket (R13)
@@ -56,9 +61,13 @@ type Event struct {
 	Phase      Phase   `json:"phase,omitempty"`
 	Plugin     *Plugin `json:"plugin,omitempty"`
 	// Reason is why a plugin was deregistered.
-	Reason  Reason      `json:"reason,omitempty"`
-	Error   string      `json:"error,omitempty"`
-	Tries   int         `json:"tries,omitempty"`
+	Reason Reason `json:"reason,omitempty"`
+	Error  string `json:"error,omitempty"`
+	Tries  int    `json:"tries,omitempty"`
+	// Holder is the path of the instance that a standby stands by for.
+	Holder string `json:"holder,omitempty"`
+	// Took is, of a registered event, the seconds from the dial to the end of Register.
+	Took    float64     `json:"took_seconds,omitempty"`
 	NextTry time.Time   `json:"next_try,omitzero"`
 	Report  *ReportView `json:"report,omitempty"`
 	Lost    int         `json:"lost,omitempty"`
@@ -70,10 +79,12 @@ type Reason string
 
 // The reasons.
 const (
-	ReasonGone     Reason = "gone"     // its socket is
-	ReasonReplaced Reason = "replaced" // another instance has answered at its path
-	ReasonSilent   Reason = "silent"   // another instance is at its path and has not answered within 2 s (R6)
-	ReasonStopping Reason = "stopping" // Config.DeregisterOnStop
+	ReasonGone        Reason = "gone"        // its socket is
+	ReasonReplaced    Reason = "replaced"    // another instance has answered at its path
+	ReasonSilent      Reason = "silent"      // another instance is at its path and has not answered within 2 s (R6)
+	ReasonStopping    Reason = "stopping"    // Config.DeregisterOnStop
+	ReasonUnreachable Reason = "unreachable" // it has not answered for LivenessGrace (L2)
+	ReasonOutranked   Reason = "outranked"   // another instance of its name, found later, takes its place (N2)
 )
 
 func (c *Core) emit(level Level, e Event) {

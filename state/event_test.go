@@ -69,7 +69,7 @@ func TestNeverALinePerTry(t *testing.T) {
 // O1: after a success the next failure is news.
 func TestLineAfterSuccess(t *testing.T) {
 	d := drive(t, Config{})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.scan(sock("a", 1, 1))
 	d.refused(1)
 	d.step(RetryAsked{})
@@ -109,7 +109,7 @@ func TestLinesOfARoot(t *testing.T) {
 // O1: what people see of a plugin's life. Being found is Debug, the first line is "registered".
 func TestLevels(t *testing.T) {
 	d := drive(t, Config{})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.scan(sock("a", 1, 1))
 	d.register(1, csi, "x")
 	d.scan(sock("a", 2, 2))
@@ -129,7 +129,7 @@ func TestLevels(t *testing.T) {
 // The JSON of every kind of Event: docs/api.md.
 func TestEventGolden(t *testing.T) {
 	d := drive(t, Config{})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.scan(sock("a\xff.sock", 1, 1), sock("b.sock", 2, 2))
 	d.step(Asked{ID: 2, Err: errTest, Failure: Unsupported})
 	d.answers(1, csi, "x")
@@ -196,7 +196,7 @@ func TestReasons(t *testing.T) {
 		{ReasonStopping, func(d *driver) { d.step(Stopping{}) }},
 	} {
 		d := drive(t, Config{DeregisterOnStop: true})
-		d.step(HandlerAdded{csi})
+		d.step(HandlerAdded{Type: csi})
 		d.scan(sock("a", 1, 1))
 		d.register(1, csi, "x")
 		c.run(d)

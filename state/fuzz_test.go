@@ -104,7 +104,7 @@ func (h *history) next() {
 		}
 		h.step(in)
 	case op < 10:
-		h.step(HandlerAdded{fuzzTypes[h.pick(2)]})
+		h.step(HandlerAdded{Type: fuzzTypes[h.pick(2)]})
 	case op < 24:
 		if all := h.inFlight(); len(all) > 0 {
 			h.end(all[h.pick(len(all))], h.byte())
@@ -180,7 +180,7 @@ func result(id EffectID, k kind, b byte, info Info, dials bool) Input {
 	case tell:
 		return Notified{ID: id, Err: err, Failure: failure}
 	case acknowledge:
-		return Notified{ID: id, Connected: dials && (err == nil || b&32 == 0), Err: err, Failure: failure}
+		return Notified{ID: id, Err: err, Failure: failure}
 	}
 	return Called{ID: id, Err: err, Failure: failure}
 }
@@ -217,7 +217,7 @@ func good(path string) (Info, bool) {
 // converge has everything succeed until what is there is registered.
 func (h *history) converge() {
 	for _, t := range fuzzTypes[:2] {
-		h.step(HandlerAdded{t})
+		h.step(HandlerAdded{Type: t})
 	}
 	for _, root := range fuzzRoots {
 		for path := range h.world[root] {
@@ -324,7 +324,7 @@ func newHistory(data []byte) *history {
 	cfg.Seed = uint64(flags)
 	h.core, h.check = New(cfg), newChecker(cfg)
 	if flags&4 == 0 {
-		h.step(HandlerAdded{csi})
+		h.step(HandlerAdded{Type: csi})
 	}
 	return h
 }

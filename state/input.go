@@ -24,7 +24,21 @@ const (
 	Refused
 	// Permanent: asked again when the socket changes, on Retry, or after ten minutes (R13).
 	Permanent
+	// Stale: what is at the path is not what a scan found there. It is looked at again (R15).
+	Stale
 )
+
+// Peer is the process at the other end of a connection, as the operating system tells. Two instances are the same process if PID and Start are equal.
+type Peer struct {
+	UID int
+	// PID is 0, and Start too, if the process is unknown, as it may be in another pid namespace.
+	PID int
+	// Start is when the process started, in a unit that only comparing for equality has a use for. 0: unknown.
+	Start uint64
+}
+
+// process reports whether the peer tells its process.
+func (p *Peer) process() bool { return p != nil && p.PID != 0 && p.Start != 0 }
 
 // Info is a plugin's answer to GetInfo, its endpoint parsed.
 type Info struct {
@@ -33,20 +47,40 @@ type Info struct {
 }
 
 type (
-	// Scanned is the result of one scan of a root. A Snapshot may come with an error; the one given last, again, means that nothing changed.
+	// Scanned is the result of one scan of a root. A Snapshot may come with an error; the one given last, again, means that nothing changed. What it says of a
+	// path is dropped if a look at the path started later.
 	Scanned struct {
-		Root     string
-		Snapshot *scanner.Snapshot
-		Err      error
-		Ended    time.Time
+		Root           string
+		Snapshot       *scanner.Snapshot
+		Err            error
+		Started, Ended time.Time
+		// Filesystem is the kind of filesystem that the root turned out to be on. Empty: as before.
+		Filesystem string
 	}
-	// HandlerAdded: there is a handler for a type from now on (R8).
-	HandlerAdded struct{ Type string }
+	// Looked is the result of Look. Err nil: Entry is there. An error that is fs.ErrNotExist: nothing is there, which only a scan confirms. Any other: unknown.
+	Looked struct {
+		ID      EffectID
+		Entry   scanner.Entry
+		Err     error
+		Started time.Time
+	}
+	// HandlerAdded: there is a handler for a type from now on (R8). Exclusive: it takes one instance of a name at a time (N2).
+	HandlerAdded struct {
+		Type      string
+		Exclusive bool
+	}
+	// Disconnected: a connection that an Asked has brought ended, and not by Close (L1). GoAway: the other side said that it closes it; otherwise it just ended, as
+	// it does when the process dies. It comes once for a connection, not before its Asked.
+	Disconnected struct {
+		Conn   EffectID
+		GoAway bool
+	}
 	// Asked is the result of Ask. Connected says that a connection under the effect's number is open and now the core's to close; with Err it means that
 	// the plugin answered, and that the answer is no good.
 	Asked struct {
 		ID        EffectID
 		Info      Info
+		Peer      *Peer // of the connection; nil: unknown
 		Connected bool
 		Err       error
 		Failure   Failure
@@ -57,12 +91,11 @@ type (
 		Err     error
 		Failure Failure
 	}
-	// Notified is the result of Notify. Connected as in Asked, for a Notify that dialled.
+	// Notified is the result of Notify.
 	Notified struct {
-		ID        EffectID
-		Connected bool
-		Err       error
-		Failure   Failure
+		ID      EffectID
+		Err     error
+		Failure Failure
 	}
 	// Reported: the handler says something of the plugin that the effect Register with this number registered.
 	Reported struct {
@@ -78,7 +111,9 @@ type (
 )
 
 func (Scanned) input()      {}
+func (Looked) input()       {}
 func (HandlerAdded) input() {}
+func (Disconnected) input() {}
 func (Asked) input()        {}
 func (Called) input()       {}
 func (Notified) input()     {}

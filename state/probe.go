@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/plugpoll/plugpoll/scanner"
 )
@@ -14,8 +15,12 @@ func (c *Core) wantsProbe(s *socket) kind {
 		return none
 	case s.telling != nil:
 		return tell
+	case s.look != nil || !s.lookAt.IsZero() && !c.now.Before(s.lookAt):
+		return none // the dial waits for what the look shows
 	case s.current():
-		if h := s.registered; (h.ack == "" || h.ack == AckNo) && !c.now.Before(h.ackNext) {
+		return c.wantsOfHeld(s)
+	case s.standby:
+		if !s.spent && s.answer.conn != 0 && s.answer.ack.wanted() && !c.now.Before(s.answer.ack.next) {
 			return acknowledge
 		}
 		return none
@@ -27,6 +32,20 @@ func (c *Core) wantsProbe(s *socket) kind {
 	return ask
 }
 
+// wantsOfHeld says which probe what is registered needs now: to be asked again, else to be told.
+func (c *Core) wantsOfHeld(s *socket) kind {
+	h := s.registered
+	switch {
+	case s.call != nil:
+		return none
+	case !h.checkAt.IsZero() && !c.now.Before(h.checkAt) && !c.now.Before(s.nextTry):
+		return ask
+	case !h.observed && h.lost.IsZero() && h.said.conn != 0 && h.said.ack.wanted() && !c.now.Before(h.said.ack.next):
+		return acknowledge
+	}
+	return none
+}
+
 // startProbe uses a free place, if the socket still has a need for it.
 func (c *Core) startProbe(s *socket) {
 	k := c.wantsProbe(s)
@@ -35,18 +54,23 @@ func (c *Core) startProbe(s *socket) {
 	}
 	c.probes.take()
 	f := c.fly(s, k)
+	c.probing.add(f)
 	s.probe, s.urgent = f, false
 	switch k {
 	case ask:
-		c.do(Ask{Op: f.op(), Entry: s.entry})
+		f.seen = s.entry.ID
+		if s.current() && s.registered.doubt {
+			s.lastReset = c.now
+		}
+		c.do(Ask{Op: f.op(), Entry: s.entry, Tries: s.tries, Unseen: s.unseen})
+		s.unseen = time.Time{}
 	case tell:
 		f.conn = s.telling.conn
-		c.do(Notify{Op: f.op(), Conn: f.conn, Entry: s.entry, Message: s.telling.text})
+		c.do(Notify{Op: f.op(), Conn: f.conn, Message: s.telling.text})
 	case acknowledge:
-		if s.registered.ackTries == 0 {
-			f.conn = s.registered.conn
-		} // else anew: why it failed may be the connection
-		c.do(Notify{Op: f.op(), Conn: f.conn, Entry: s.entry, Registered: true})
+		f.said = s.link()
+		f.conn = f.said.conn
+		c.do(Notify{Op: f.op(), Conn: f.conn, Registered: true})
 	}
 	c.phased(s)
 }
@@ -59,13 +83,14 @@ func (c *Core) dropProbe(s *socket) {
 	}
 	s.probe = nil
 	delete(c.flights, f.id)
+	f.over = true
 	c.probes.release()
 	c.do(Cancel{f.id})
 }
 
 func (c *Core) endProbe(f *flight) *socket {
 	s := f.socket
-	s.probe = nil
+	s.probe, s.evicted, c.probeEnded = nil, false, c.now
 	c.probes.release()
 	c.touch(s)
 	return s
@@ -82,14 +107,36 @@ func (c *Core) asked(in Asked) {
 		return
 	}
 	s := c.endProbe(f)
+	if conn != 0 {
+		c.links[conn] = s
+	}
+	switch moved := f.seen != s.entry.ID; {
+	case s.current():
+		c.checked(s, f, in, conn)
+	case in.Err != nil && in.Failure == Stale:
+		c.close(conn)
+		c.lookAgain(s, in.Err)
+	case in.Err != nil && moved && c.resetByStamps(s):
+		c.close(conn)
+	default:
+		c.judge(s, f, in, conn)
+	}
+}
+
+// judge takes what the instance that is there has answered, or that it has not.
+func (c *Core) judge(s *socket, f *flight, in Asked, conn EffectID) {
+	_, known := c.known[in.Info.Type]
 	switch {
-	case in.Err == nil && !c.known[in.Info.Type]:
+	case in.Err == nil && !known:
 		s.info = &in.Info
 		c.refuse(s, unknownType, fmt.Sprintf("no handler for plugin type %s: %s", scanner.Quote(scanner.Clean(in.Info.Type, maxTypeShown)), c.typesText()), conn)
 	case in.Err == nil:
 		s.info = &in.Info
 		s.refused = accepted
-		s.answer = &answer{generation: s.generation, conn: conn, info: in.Info}
+		s.answer = &answer{generation: s.generation, info: in.Info, peer: in.Peer, conn: conn, asked: f.began, since: c.now}
+		if f.seen != s.entry.ID {
+			c.emit(Debug, s.event(EventAdopted)) // I6
+		}
 	case in.Failure == Unsupported:
 		c.close(conn)
 		c.refuse(s, unsupported, in.Err.Error(), 0)
@@ -130,7 +177,10 @@ func (c *Core) refuse(s *socket, why refusal, cause string, conn EffectID) {
 func (c *Core) failed(s *socket, cause string, conn EffectID, k EventKind, loud Level) {
 	s.tries++
 	s.err = scanner.Clean(cause, maxMessage)
-	if conn != 0 {
+	switch {
+	case c.cfg.Observe:
+		c.close(conn)
+	case conn != 0:
 		s.telling = &message{generation: s.generation, conn: conn, text: s.err}
 	}
 	c.tried(s)
@@ -145,9 +195,6 @@ func (c *Core) failed(s *socket, cause string, conn EffectID, k EventKind, loud 
 func (c *Core) notified(in Notified) {
 	f := c.land(in.ID)
 	if f == nil {
-		if in.Connected {
-			c.close(in.ID)
-		}
 		return
 	}
 	s := c.endProbe(f)
@@ -156,22 +203,22 @@ func (c *Core) notified(in Notified) {
 		s.telling = nil
 		return
 	}
-	h := s.registered
-	if in.Connected {
-		c.close(h.conn)
-		h.conn = in.ID
+	if f.said != s.link() {
+		return // it has come to something else meanwhile
 	}
+	a := &f.said.ack
 	switch {
 	case in.Err == nil:
-		h.ack, h.ackErr, h.ackTries = AckYes, "", 0
+		a.was, a.err, a.tries = AckYes, "", 0
+		s.ackLines.recovered()
 		c.emit(Debug, s.event(EventAcknowledged))
 	case in.Failure == Unsupported:
-		h.ack, h.ackErr, h.ackTries = AckUnsupported, "", 0
+		a.was, a.err, a.tries = AckUnsupported, "", 0
 		c.emit(Debug, s.event(EventAcknowledged))
 	default:
-		h.ack, h.ackErr = AckNo, scanner.Clean(in.Err.Error(), maxMessage)
-		h.ackTries++
-		h.ackNext = c.now.Add(h.ackDelays.next(c.random))
-		c.emit(h.lines.level(c.now, h.ackErr), s.event(EventNotAcknowledged))
+		a.was, a.err = AckNo, scanner.Clean(in.Err.Error(), maxMessage)
+		a.tries++
+		a.next = c.now.Add(a.delays.next(c.random))
+		c.emit(s.ackLines.level(c.now, a.err), s.event(EventNotAcknowledged))
 	}
 }

@@ -32,7 +32,7 @@ func TestProbeSlots(t *testing.T) {
 // R11: 16 handler calls at once.
 func TestCallSlots(t *testing.T) {
 	d := drive(t, Config{})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.scan(burst(20)...)
 	calls := 0
 	for id := range EffectID(20) {
@@ -85,7 +85,7 @@ func TestRetryAskedIsUrgent(t *testing.T) {
 // R11: a Validate of a socket that has failed is a retry: it leaves the last quarter to first ones.
 func TestRetriedCallsLeaveAQuarter(t *testing.T) {
 	d := drive(t, Config{Calls: 4})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.scan(burst(5)...)
 	for id := range EffectID(5) {
 		d.refused(id + 1)
@@ -105,7 +105,7 @@ func TestRetriedCallsLeaveAQuarter(t *testing.T) {
 // A queued socket that needs nothing any more takes no place.
 func TestQueueForgets(t *testing.T) {
 	d := drive(t, Config{Probes: 1, Calls: 1})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.want(d.scan(burst(3)...), "1 ask s002")
 	d.want(d.scan(burst(3)[1:]...))
 	d.want(d.answers(1, csi, "x"), "2 validate s002 CSI/x inode 3", "3 ask s001")
@@ -151,7 +151,7 @@ func TestRetriesTakeTurns(t *testing.T) {
 // R11: telling a plugin that it failed once more is a retry too.
 func TestTellingRetries(t *testing.T) {
 	d := drive(t, Config{Probes: 4, Calls: 10})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	var all []scanner.Entry
 	for i := range 10 {
 		all = append(all, sock(fmt.Sprintf("s%02d", i), uint64(i+1), 1))

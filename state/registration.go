@@ -41,3 +41,5 @@ type Report struct {
 type name struct{ typ, name string }
 
 func (r Registration) key() name { return name{r.Type, r.Name} }
+
+func (i Info) key() name { return name{i.Type, i.Name} }

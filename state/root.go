@@ -15,6 +15,8 @@ type root struct {
 	Root
 	last        *scanner.Snapshot
 	scanned     bool
+	behind      bool      // last is not what the core goes by: a look has shown something else
+	started     time.Time // when the last scan did
 	ended, good time.Time
 	err         string
 	lines       lines
@@ -32,16 +34,38 @@ func (c *Core) scanned(in Scanned) {
 		c.unscanned--
 	}
 	r.ended = in.Ended
-	c.rootHealth(r, in)
-	if in.Snapshot == nil || in.Snapshot == r.last {
-		return
+	if in.Filesystem != "" {
+		r.Filesystem = in.Filesystem
 	}
-	for _, change := range scanner.Diff(r.last, in.Snapshot) {
+	c.rootHealth(r, in)
+	if in.Snapshot != nil && (in.Snapshot != r.last || r.behind) {
+		c.compare(r, in, first)
+	}
+	if in.Snapshot != nil {
+		r.started = in.Started
+	}
+}
+
+// compare takes over what a scan shows differently. What a look that started later has shown of a path stands.
+func (c *Core) compare(r *root, in Scanned, first bool) {
+	known := r.last
+	if r.behind {
+		known = c.asKnown(r)
+	}
+	r.behind = false
+	c.seen++
+	for _, change := range scanner.Diff(known, in.Snapshot) {
+		s := c.sockets[change.Entry.Path]
+		// A stale entry is what the scans knew before, not what is there.
+		if s != nil && (in.Started.Before(s.looked) || change.Kind == scanner.Replaced && change.Entry.Stale != nil) {
+			r.behind = true
+			continue
+		}
 		switch change.Kind {
 		case scanner.Added:
 			c.added(r, change.Entry, first)
 		case scanner.Replaced:
-			c.replaced(change.Entry)
+			c.changed(s, change.Entry)
 		case scanner.Removed:
 			c.gone(change.Entry.Path)
 		}
@@ -53,6 +77,17 @@ func (c *Core) scanned(in Scanned) {
 	}
 	r.last = in.Snapshot
 	c.version++
+}
+
+// asKnown is the snapshot that would show what the core goes by.
+func (c *Core) asKnown(r *root) *scanner.Snapshot {
+	var entries []scanner.Entry
+	for _, s := range c.sockets {
+		if s.root == r && !s.gone {
+			entries = append(entries, s.entry)
+		}
+	}
+	return scanner.NewSnapshot(entries, nil)
 }
 
 func (c *Core) root(path string) *root {

@@ -115,8 +115,8 @@ func newSimulation(seed uint64) *simulation {
 		s.after(0, func() { s.scan(root) })
 	}
 	s.after(0, s.live)
-	s.step(HandlerAdded{csi})
-	s.after(s.upTo(time.Minute), func() { s.step(HandlerAdded{dra}) })
+	s.step(HandlerAdded{Type: csi})
+	s.after(s.upTo(time.Minute), func() { s.step(HandlerAdded{Type: dra}) })
 	return s
 }
 
@@ -366,17 +366,15 @@ func (s *simulation) says(path string, p *simPlugin) Info {
 func (s *simulation) notify(e Notify) (time.Duration, func() Input) {
 	d := time.Millisecond + s.upTo(10*time.Millisecond)
 	in := Notified{ID: e.ID}
-	p, err := s.reach(e.Entry)
+	p := s.plugins[e.Path]
 	switch {
-	case err != nil:
-		in.Err = err
+	case p == nil:
+		in.Err = errTest
 	case p.kind == simNoNotify:
-		in.Err, in.Failure, in.Connected = errTest, Unsupported, e.Conn == 0
+		in.Err, in.Failure = errTest, Unsupported
 	case p.kind == simDeafNotify && !s.quiet:
-		in.Err, in.Connected = errors.New("deadline exceeded"), e.Conn == 0 && s.random.IntN(2) == 0
+		in.Err = errors.New("deadline exceeded")
 		d = 5 * time.Second
-	default:
-		in.Connected = e.Conn == 0
 	}
 	return d, func() Input { return in }
 }
@@ -413,7 +411,7 @@ func (s *simulation) converge() {
 			s.dirty(path)
 		}
 	}
-	s.step(HandlerAdded{dra})
+	s.step(HandlerAdded{Type: dra})
 	s.run(s.inputs+20_000, s.settled)
 	if s.err == nil && !s.settled() {
 		s.err = fmt.Errorf("%sit does not converge", story(s.steps))

@@ -6,7 +6,7 @@ import (
 	"github.com/plugpoll/plugpoll/scanner"
 )
 
-// kind of an effect with a result. ask, tell and acknowledge are probes, the others handler calls.
+// kind of an effect with a result. ask, tell and acknowledge are probes, the last three handler calls.
 type kind int
 
 const (
@@ -14,10 +14,16 @@ const (
 	ask
 	tell
 	acknowledge
+	look
 	validate
 	register
 	deregister
 )
+
+// verb is how a handler call is shown.
+func (k kind) verb() string {
+	return map[kind]string{validate: "validate", register: "register", deregister: "deregister"}[k]
+}
 
 // flight is an effect whose result is awaited.
 type flight struct {
@@ -25,11 +31,16 @@ type flight struct {
 	kind       kind
 	socket     *socket
 	generation uint64
+	began      time.Time
 	cancelled  bool
-	conn       EffectID     // what a probe uses
-	key        name         // what a call has reserved
-	subject    Registration // what a call is about
-	reason     Reason       // of a deregister
+	over       bool             // it holds no place any more
+	parked     bool             // a call that gave its place back and still runs
+	seen       scanner.Identity // what an ask dialled
+	said       *answer          // what an acknowledge is about
+	conn       EffectID         // what a probe uses
+	key        name             // what a call has reserved
+	subject    Registration     // what a call is about
+	reason     Reason           // of a deregister
 }
 
 // refusal is why a socket is not tried again by itself.
@@ -40,6 +51,7 @@ const (
 	unknownType         // R8
 	permanent           // R13, a handler or an answer that is no good
 	unsupported         // R13, it does not speak the protocol
+	nameTaken           // N2, its name is held by another user's plugin
 )
 
 // socket is all there is to know of one path: the instance that should be registered and the one that is.
@@ -52,10 +64,24 @@ type socket struct {
 	deleted    bool
 	dirty      bool
 	found      time.Time
+	unseen     time.Time // when the last scan started that did not show the instance; zero: it was dialled, or not known
+	rank       rank      // of the instance
+	spent      bool      // the handler has failed it: others of its name go first (N2)
 
+	look                    *flight
+	lookAt                  time.Time // when a look is wanted; zero: none
+	looked                  time.Time // when the last look that was used started
+	lookedEnd               time.Time // when the last look ended
+	stale                   string    // why the last dial has to be judged by a look (R15)
+	redials                 int       // without a minute's rest (L2)
 	probe, call             *flight
 	answer                  *answer  // the instance has answered and waits for its handler
 	telling                 *message // what it must be told before anything else
+	standby                 bool     // answer waits, because another instance has the name (N2)
+	saidStandby             bool     // in this generation
+	holder                  string   // path of that instance
+	stood                   standing
+	enrolled                [2]name
 	registered              *held
 	probeTicket, callTicket ticket
 	waitsFor                name // the reserved name it waits for
@@ -69,22 +95,41 @@ type socket struct {
 	nextTry     time.Time
 	never       bool // nextTry is not planned
 	urgent      bool // somebody asked: before the retries
+	evicted     bool // its probe gave way to a first try, so it is queued as a retry
 	refusedOnce bool // and that was let pass
 	delays      delays
 	lastReset   time.Time // by stamps alone
 	lines       lines
+	ackLines    lines
 	untried     bool // Synced waits for it
 
 	phase Phase
 	since time.Time
 }
 
-// answer is what an instance said, with the connection it said it on.
+// answer is what an instance said, with the connection it said it on, which then is the witness that it lives (L1).
 type answer struct {
 	generation uint64
-	conn       EffectID
 	info       Info
+	peer       *Peer
+	conn       EffectID  // 0: it has ended
+	goAway     bool      // how
+	asked      time.Time // when it was dialled
+	since      time.Time // when it answered
+	ack        acknowledgment
 }
+
+// acknowledgment is whether the plugin was told that it is registered (R4).
+type acknowledgment struct {
+	was    Acknowledged
+	tries  int
+	err    string
+	next   time.Time
+	delays delays
+}
+
+// wanted reports whether the plugin is to be told, now or later.
+func (a *acknowledgment) wanted() bool { return a.was == "" || a.was == AckNo }
 
 // message is a refusal on its way to the plugin (R3).
 type message struct {
@@ -93,19 +138,18 @@ type message struct {
 	text       string
 }
 
-// held is what the handler has (R2). It is dropped by Deregister alone (R5).
+// held is what the handler has (R2), or, in observe mode, what it would have. It is dropped by Deregister alone (R5).
 type held struct {
 	Registration
 	generation uint64
+	rank       rank
 	by         EffectID // the effect that registered it
-	conn       EffectID
-	ack        Acknowledged
-	ackTries   int
-	ackErr     string
-	ackNext    time.Time
-	ackDelays  delays
-	lines      lines
+	said       *answer
+	observed   bool      // there was no Register, so there is no Deregister (R18)
 	makeWay    time.Time // R6: no longer than this for another instance's answer; zero: there is no other
+	checkAt    time.Time // when it is asked again whether it is still the same (L1); zero: not
+	doubt      bool      // its file changed in a way that may be another instance (I4)
+	lost       time.Time // since when it is unreachable; zero: it is not
 }
 
 // current reports whether the instance that is there is the one that is registered.
@@ -123,93 +167,15 @@ func (s *socket) registration(a *answer) Registration {
 // wake has the socket tried at once, by whatever its next step is.
 func (s *socket) wake(now time.Time) {
 	s.nextTry, s.never, s.urgent = now, false, true
-	if s.registered != nil && s.registered.ack == AckNo {
-		s.registered.ackNext = now
-	}
-}
-
-func (c *Core) added(r *root, e scanner.Entry, first bool) {
-	s := c.sockets[e.Path]
-	if s == nil {
-		s = &socket{path: e.Path, root: r}
-		c.sockets[e.Path] = s
-		if first {
-			s.untried = true
-			c.untried++
+	if h := s.registered; h != nil {
+		h.said.ack.next = now
+		if !h.checkAt.IsZero() {
+			h.checkAt = now
 		}
 	}
-	c.instance(s, e)
-	s.startAfresh(c.now)
-	c.makeWay(s)
-	c.emit(Debug, s.event(EventFound))
-}
-
-func (c *Core) replaced(e scanner.Entry) {
-	s := c.sockets[e.Path]
-	old, underWay := s.entry.ID, s.phaseNow() == Registering
-	c.instance(s, e)
-	newInode := old.Inode != 0 && e.ID.Inode != 0 && (old.Inode != e.ID.Inode || old.Device != e.ID.Device)
-	switch {
-	case newInode:
-		s.startAfresh(c.now)
-	case c.now.Sub(s.lastReset) >= stampReset:
-		s.lastReset = c.now
-		s.startAfresh(c.now)
-	case underWay:
-		// A try that is dropped for this counts as failed: being touched in a loop does not defeat the backoff (R12).
-		s.tries++
-		s.err = "the socket changed again while it was being tried"
-		s.refused, s.nextTry, s.never = accepted, c.now.Add(s.delays.next(c.random)), false
-	case s.refused != accepted, s.registered != nil && s.tries == 0:
-		s.nextTry, s.never = s.lastReset.Add(stampReset), false
+	if !s.lookAt.IsZero() {
+		s.lookAt = now
 	}
-	if underWay {
-		c.tried(s) // however it is tried next, its first try has ended (O3)
-	}
-	c.makeWay(s)
-	c.emit(Debug, s.event(EventReplaced))
-}
-
-// instance makes e the one that should be registered.
-func (c *Core) instance(s *socket, e scanner.Entry) {
-	c.generation++
-	s.generation, s.entry, s.gone, s.found, s.info = c.generation, e, false, c.now, nil
-	c.dropOutdated(s)
-	c.touch(s)
-}
-
-// makeWay sets how long what is registered may stand while another instance is at its path and has not answered (R6).
-func (c *Core) makeWay(s *socket) {
-	h := s.registered
-	if h == nil || !h.makeWay.IsZero() {
-		return
-	}
-	from := c.now
-	if s.nextTry.After(from) {
-		from = s.nextTry
-	}
-	h.makeWay = from.Add(replaceGrace)
-}
-
-// startAfresh forgets the failures of an earlier instance.
-func (s *socket) startAfresh(now time.Time) {
-	s.tries, s.err, s.refused, s.nextTry, s.never = 0, "", accepted, now, false
-	s.refusedOnce = false
-	s.delays.reset()
-}
-
-func (c *Core) gone(path string) {
-	s := c.sockets[path]
-	c.generation++
-	s.generation, s.gone = c.generation, true
-	c.tried(s)
-	e := s.event(EventGone)
-	e.Error, e.Tries, e.NextTry = "", 0, time.Time{}
-	if s.registered == nil && s.call == nil {
-		e.Phase = "" // there is nothing left to do for it
-	}
-	c.emit(Debug, e)
-	c.touch(s)
 }
 
 func (c *Core) tried(s *socket) {
@@ -225,6 +191,8 @@ func (c *Core) advance(s *socket) {
 		return
 	}
 	c.dropOutdated(s)
+	c.letGo(s)
+	c.compete(s)
 	if s.gone && s.registered == nil && s.call == nil && s.probe == nil {
 		s.deleted = true
 		c.probes.drop(s)
@@ -235,8 +203,9 @@ func (c *Core) advance(s *socket) {
 		c.version++
 		return
 	}
+	c.startLook(s)
 	if k := c.wantsProbe(s); k != none {
-		retry := k == ask && s.tries > 0 || k == tell && s.tries > 1 || k == acknowledge && s.registered.ackTries > 0
+		retry := s.evicted || k == ask && s.tries > 0 || k == tell && s.tries > 1 || k == acknowledge && s.link().ack.tries > 0
 		c.probes.push(s, retry && !s.urgent)
 	} else {
 		c.probes.drop(s)
@@ -259,19 +228,24 @@ func (c *Core) nextLook(s *socket) (at time.Time) {
 			at = t
 		}
 	}
-	h := s.registered
-	switch {
-	case s.gone || c.stopping:
-	case s.current():
-		if h.ack == AckNo {
-			earlier(h.ackNext)
-		}
-	default:
-		if !s.never {
-			earlier(s.nextTry)
-		}
-		if h != nil {
-			earlier(h.makeWay)
+	if s.gone || c.stopping {
+		return at
+	}
+	if !s.lookAt.IsZero() {
+		earlier(s.lookAt)
+		earlier(s.lookedEnd.Add(lookPause))
+	}
+	if !s.never {
+		earlier(s.nextTry)
+	}
+	if a := s.link(); a != nil && a.ack.was == AckNo {
+		earlier(a.ack.next)
+	}
+	if h := s.registered; h != nil {
+		earlier(h.makeWay)
+		earlier(h.checkAt)
+		if !h.lost.IsZero() && c.cfg.LivenessGrace > 0 {
+			earlier(h.lost.Add(c.cfg.LivenessGrace))
 		}
 	}
 	return at
@@ -279,7 +253,7 @@ func (c *Core) nextLook(s *socket) (at time.Time) {
 
 func (c *Core) dropOutdated(s *socket) {
 	if a := s.answer; a != nil && (s.gone || a.generation != s.generation) {
-		c.close(a.conn)
+		c.hang(a)
 		s.answer = nil
 	}
 	if s.probe != nil && s.outdated(s.probe) {
@@ -306,8 +280,14 @@ func (s *socket) phaseNow() Phase {
 	switch {
 	case s.gone || s.call != nil && s.call.kind == deregister && s.registered.generation == s.generation:
 		return Deregistering
+	case s.current() && s.registered.observed && s.registered.lost.IsZero():
+		return Observed
+	case s.current() && !s.registered.lost.IsZero():
+		return Unreachable
 	case s.current():
 		return Registered
+	case s.answer != nil && s.standby:
+		return Standby
 	case s.probe != nil && s.probe.kind == ask, s.answer != nil, s.call != nil && s.call.kind != deregister && !s.outdated(s.call):
 		return Registering
 	case s.refused == unsupported:
@@ -331,16 +311,22 @@ func (s *socket) view() SocketView {
 	h := s.registered
 	switch {
 	case h != nil:
-		v.Plugin, v.Acknowledged = h.plugin(), h.ack
+		v.Plugin, v.Acknowledged = h.plugin(), h.said.ack.was
 	case s.info != nil:
 		v.Plugin = s.info.plugin()
 	}
+	if f := s.call; f != nil {
+		v.Call = &CallView{Verb: f.kind.verb(), Since: f.began, Parked: f.parked}
+	}
 	switch s.phaseNow() {
+	case Standby:
+		v.Holder, v.HolderBase64 = s.holder, scanner.Base64(s.holder)
+		v.Acknowledged = s.answer.ack.was
 	case Registered:
-		if h.ack == AckNo {
-			v.Tries, v.LastError, v.NextTry = h.ackTries, h.ackErr, h.ackNext
+		if a := h.said.ack; a.was == AckNo {
+			v.Tries, v.LastError, v.NextTry = a.tries, a.err, a.next
 		}
-	case Backoff, Rejected, NotPlugin:
+	case Backoff, Rejected, NotPlugin, Unreachable:
 		if !s.never {
 			v.NextTry = s.nextTry
 		}

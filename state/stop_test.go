@@ -78,11 +78,11 @@ func TestStop(t *testing.T) {
 			for _, test := range tests {
 				t.Run(test.name+map[bool]string{true: "/all"}[all]+map[bool]string{true: "/late"}[late], func(t *testing.T) {
 					d := drive(t, Config{DeregisterOnStop: all})
-					d.step(HandlerAdded{csi})
+					d.step(HandlerAdded{Type: csi})
 					d.scan()
 					test.prepare(d)
 					d.want(d.step(Stopping{}), test.stop...)
-					if !d.core.Deadline().IsZero() {
+					if !all && !d.core.Deadline().IsZero() { // else the call may be parked, so that Deregister has its place
 						t.Error("it wants ticks")
 					}
 					d.want(d.step(Stopping{}))
@@ -104,7 +104,7 @@ func TestStop(t *testing.T) {
 					}
 					d.want(d.scan(sock("b", 7, 7)))
 					d.want(d.step(RetryAsked{}))
-					d.want(d.step(HandlerAdded{dra}))
+					d.want(d.step(HandlerAdded{Type: dra}))
 					d.want(d.step(Stopping{}))
 				})
 			}
@@ -115,7 +115,7 @@ func TestStop(t *testing.T) {
 // S2: DeregisterOnStop within the slots, one after the other for a name, and what hangs is waited for.
 func TestDeregisterAllOnStop(t *testing.T) {
 	d := drive(t, Config{DeregisterOnStop: true, Calls: 2})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.scan()
 	names := []string{"x", "x", "y", "z", "y"}
 	entries := burst(5)
@@ -145,7 +145,7 @@ func TestDeregisterAllOnStop(t *testing.T) {
 // A late result of a probe that Stopping gave up still has its connection closed, even after Stopped.
 func TestLateAfterStopped(t *testing.T) {
 	d := drive(t, Config{})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.scan(sock("a", 1, 1))
 	if got := d.step(Stopping{}); !slices.Contains(got, "stopped") {
 		t.Fatal(got)

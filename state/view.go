@@ -15,6 +15,9 @@ const (
 	Pending       Phase = "pending"       // found, waiting for its first try
 	Registering   Phase = "registering"   // being asked or handed to the handler
 	Registered    Phase = "registered"    // the handler has it
+	Observed      Phase = "observed"      // asked and acceptable; observe mode does no more (R18)
+	Standby       Phase = "standby"       // acceptable, and another instance of its name is registered (N2)
+	Unreachable   Phase = "unreachable"   // registered, but it does not answer any more (L1)
 	Backoff       Phase = "backoff"       // the last try failed; NextTry says when the next one is
 	Rejected      Phase = "rejected"      // tried again when something changes, on Retry or, but for an unknown type, after ten minutes
 	NotPlugin     Phase = "ignored"       // it does not speak the registration protocol
@@ -47,7 +50,7 @@ type View struct {
 type RootView struct {
 	Path       string `json:"path"`
 	PathBase64 string `json:"path_base64,omitempty"`
-	// Filesystem is the name of the afero filesystem.
+	// Filesystem is the kind of filesystem the root is on, as mount(8) calls it, or the name of the afero filesystem if that is not the operating system's.
 	Filesystem string `json:"filesystem"`
 	// LastScan is when the last scan ended, LastGoodScan when the last one without an error did. Zero: there was none.
 	LastScan     time.Time `json:"last_scan,omitzero"`
@@ -87,6 +90,11 @@ type SocketView struct {
 	// Found is when this instance was first seen, Since when it entered its phase.
 	Found time.Time `json:"found"`
 	Since time.Time `json:"since"`
+	// Holder is, for a standby, the path of the instance that is registered or about to be.
+	Holder       string `json:"holder,omitempty"`
+	HolderBase64 string `json:"holder_base64,omitempty"`
+	// Call is the handler call that runs. nil: none does.
+	Call *CallView `json:"call,omitempty"`
 	// Tries counts the failed tries in a row.
 	Tries     int    `json:"tries"`
 	LastError string `json:"last_error,omitempty"`
@@ -96,6 +104,14 @@ type SocketView struct {
 	// Stale is set while the filesystem can neither show the socket nor rule it out.
 	Stale  *StaleView  `json:"stale,omitempty"`
 	Report *ReportView `json:"report,omitempty"`
+}
+
+// CallView is a handler call that runs.
+type CallView struct {
+	Verb  string    `json:"verb"` // validate, register or deregister
+	Since time.Time `json:"since"`
+	// Parked is true once it has run for so long that it gave its place to others (R11).
+	Parked bool `json:"parked"`
 }
 
 // Plugin is what a plugin says of itself.

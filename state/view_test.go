@@ -48,8 +48,8 @@ func golden(t *testing.T, file string, v any) []byte {
 // The JSON of a View with every field and every phase: docs/api.md.
 func TestViewGolden(t *testing.T) {
 	d := drive(t, Config{Probes: 2, Calls: 1, Roots: []Root{{Path: dir, Filesystem: "OsFs"}, {Path: "/bad\xff", Filesystem: "MemMapFS"}, {Path: "/never"}}})
-	d.step(HandlerAdded{dra})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: dra})
+	d.step(HandlerAdded{Type: csi})
 
 	link := sock("1-registered.sock", 1, 1735787045000000001)
 	link.ID.Link = scanner.Stamp{Device: 1, Inode: 101, ModTime: 1735787045000000002, ChangeTime: 1735787045000000003}
@@ -117,7 +117,7 @@ func TestEmptyViewGolden(t *testing.T) {
 // O2: the phases of one life, and since when each is.
 func TestPhases(t *testing.T) {
 	d := drive(t, Config{Probes: 1})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	since := func(want Phase) {
 		t.Helper()
 		s := d.socket(dir + "/a")
@@ -149,7 +149,7 @@ func TestPhases(t *testing.T) {
 // O2: the sockets of a View are built after a change, and only then.
 func TestViewIsCached(t *testing.T) {
 	d := drive(t, Config{})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.scan(sock("a", 1, 1))
 	d.register(1, csi, "x")
 	d.core.View(d.now)
@@ -171,7 +171,7 @@ func TestViewIsCached(t *testing.T) {
 // What a View shows is its reader's: another change does not reach it.
 func TestViewIsACopy(t *testing.T) {
 	d := drive(t, Config{})
-	d.step(HandlerAdded{csi})
+	d.step(HandlerAdded{Type: csi})
 	d.scan(sock("a", 1, 1))
 	before := d.core.View(d.now)
 	want := before.Sockets[0]

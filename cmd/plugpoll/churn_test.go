@@ -22,7 +22,7 @@ import (
 	"github.com/plugpoll/plugpoll/state"
 )
 
-// leftBehind stands for a socket whose process crashed: whatever was registered then stays so until liveness is watched.
+// leftBehind stands for a socket whose process crashed: it is unreachable, or was not registered yet (L1).
 const leftBehind = "left behind"
 
 // node is a directory with real plugin processes.
@@ -189,7 +189,7 @@ func (n *node) compare(m *register.Manager) {
 			if s.Phase == state.Registered && s.Acknowledged == state.AckYes {
 				seen[s.Path] = s.Plugin.Name
 			}
-			if n.want[s.Path] == leftBehind {
+			if n.want[s.Path] == leftBehind && (s.Phase == state.Unreachable || s.Phase == state.Backoff) {
 				seen[s.Path] = leftBehind
 			}
 		}

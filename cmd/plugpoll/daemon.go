@@ -77,12 +77,20 @@ func (d *daemon) started() {
 	for _, r := range d.cfg.Roots {
 		dirs = append(dirs, r.Root)
 	}
-	onStop := "stay registered"
-	if d.cfg.DeregisterOnStop {
-		onStop = "deregister"
+	args := []any{"version", readBuild().Plugpoll, "dirs", listed(dirs), "interval", d.cfg.Roots[0].Interval, "types", strings.Join(record.Types[:], ",")}
+	if allowed := uids(d.cfg.AllowedUIDs); len(allowed) > 0 {
+		args = append(args, "allowed_uids", allowed.String())
 	}
-	d.log.Info("started: plugins are registered as their sockets appear", "version", readBuild().Plugpoll, "dirs", listed(dirs),
-		"interval", d.cfg.Roots[0].Interval, "types", strings.Join(record.Types[:], ","), "on_stop", onStop)
+	switch {
+	case d.cfg.Observe:
+		d.log.Info("started: plugins are observed, none is registered or told anything", args...)
+		return
+	case d.cfg.DeregisterOnStop:
+		args = append(args, "on_stop", "deregister")
+	default:
+		args = append(args, "on_stop", "stay registered")
+	}
+	d.log.Info("started: plugins are registered as their sockets appear", args...)
 }
 
 // printEvents prints events until Run ends, and then sends nil or what went wrong. It stops the daemon if they cannot be printed.

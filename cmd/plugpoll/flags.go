@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -37,6 +39,69 @@ func addChoice(cmd *cobra.Command, name, short, standard, help string, allowed .
 
 func addOutput(cmd *cobra.Command, help string) *choice {
 	return addChoice(cmd, "output", "o", "text", help, "text", "json")
+}
+
+// uids is the value of a flag that takes numbers of users: given several times, or as a list with commas.
+type uids []int
+
+func (u uids) String() string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint([]int(u)), " ", ","), "[]")
+}
+
+// Type is what its value is called in a list of flags.
+func (u uids) Type() string { return "uid" }
+
+// maxUID is the last one. The number after it, -1 to the kernel, means none.
+const maxUID uint64 = 1<<32 - 2
+
+// Set adds to what was given before. An empty value is refused: it must not come to mean anybody.
+func (u *uids) Set(s string) error {
+	var add uids
+	for word := range strings.SplitSeq(s, ",") {
+		uid, err := strconv.ParseUint(word, 10, 32)
+		if err != nil || uid > maxUID {
+			return fmt.Errorf("use the number of a user, as id -u prints it, 0 to %d", maxUID)
+		}
+		add = append(add, int(uid))
+	}
+	*u = append(*u, add...)
+	return nil
+}
+
+// addDuration gives cmd a flag for a duration, for which the shell offers no files.
+func addDuration(cmd *cobra.Command, value *time.Duration, name string, standard time.Duration, help string) {
+	cmd.Flags().DurationVar(value, name, standard, help)
+	complete(cmd, name)
+}
+
+// helpWidth is that of a list of flags under titles.
+const helpWidth = 120
+
+// titled has the help of cmd list its flags, in the order in which they were added, under titles; each is given by the flag that it stands before.
+func titled(cmd *cobra.Command, titles map[string]string) {
+	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
+		var b strings.Builder
+		fmt.Fprintf(&b, "Usage:\n  %s\n\nExamples:\n%s\n", cmd.UseLine(), cmd.Example)
+		group := new(cobra.Command).Flags()
+		for _, flag := range visited(cmd.LocalFlags().VisitAll) {
+			if title := titles[flag.Name]; title != "" {
+				b.WriteString(group.FlagUsagesWrapped(helpWidth))
+				b.WriteString("\n" + title + ":\n")
+				group = new(cobra.Command).Flags()
+				group.SortFlags = false
+			}
+			group.AddFlag(flag)
+		}
+		b.WriteString(group.FlagUsagesWrapped(helpWidth))
+		_, err := fmt.Fprint(cmd.OutOrStderr(), b.String())
+		return err
+	})
+}
+
+// visited is everything that visit shows.
+func visited[T any](visit func(func(T))) (all []T) {
+	visit(func(t T) { all = append(all, t) })
+	return all
 }
 
 // complete has the shell offer words for a flag.

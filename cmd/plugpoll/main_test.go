@@ -15,13 +15,13 @@ import (
 	"github.com/plugpoll/plugpoll/scanner"
 )
 
-// TestMain has the test binary act as plugpoll where it is called by that name.
+// TestMain has the test binary act as plugpoll where it is called by that name, and as the process of TestBindAgain.
 func TestMain(m *testing.M) {
 	// Under the race detector each process would sleep for a second at its end.
 	if os.Getenv("GORACE") == "" {
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=10")
 	}
-	testscript.Main(m, map[string]func(){"plugpoll": main})
+	testscript.Main(m, map[string]func(){"plugpoll": main, "binds": binds})
 }
 
 func TestExitCode(t *testing.T) {
@@ -57,7 +57,7 @@ func TestFlagErrors(t *testing.T) {
 			{Root: "/a", Interval: -1},
 			{Root: "/a/Config.Roots[0] (x) and Config.Roots[1]", Interval: -1},
 		},
-		DialTimeout: -1, InfoTimeout: -1, NotifyTimeout: -1, StopTimeout: -1,
+		DialTimeout: -1, InfoTimeout: -1, NotifyTimeout: -1, StopTimeout: -1, AllowedUIDs: []int{0, -1},
 	}
 	err := flagErrors(c.Check())
 	if exitCode(err) != exitUsage {
@@ -66,7 +66,7 @@ func TestFlagErrors(t *testing.T) {
 	var out bytes.Buffer
 	complain(&out, err)
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-	for _, flag := range []string{"--dir is empty", "--interval is", "--missing-root is", "--dial-timeout is", "--info-timeout is", "--notify-timeout is", "--stop-timeout is", "--dir ("} {
+	for _, flag := range []string{"--dir is empty", "--interval is", "--missing-root is", "--dial-timeout is", "--info-timeout is", "--notify-timeout is", "--stop-timeout is", "--allowed-uid is -1", "--dir ("} {
 		if n := len(slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return !strings.HasPrefix(l, "plugpoll: "+flag) })); n != 1 {
 			t.Errorf("%d lines begin with %q, want 1", n, flag)
 		}
@@ -78,5 +78,11 @@ func TestFlagErrors(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), `--dir (/a) and --dir ("/a/Config.Roots[0] (x) and Config.Roots[1]") are the same or inside one another`) {
 		t.Errorf("the nested directories are not told: %s", out.String())
+	}
+	// What Windows has no use for.
+	out.Reset()
+	complain(&out, flagErrors(errors.New("register: Config.AllowedUIDs is set, but Windows has no uids: leave it empty")))
+	if want := "plugpoll: --allowed-uid is set, but Windows has no uids: leave it empty\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }

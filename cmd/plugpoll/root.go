@@ -22,7 +22,7 @@ func newRoot() *cobra.Command {
 		Use:           "plugpoll",
 		Short:         "Register the plugins whose sockets are in a directory",
 		Long:          rootHelp,
-		Example:       "  plugpoll run --dir /var/lib/kubelet/plugins_registry",
+		Example:       "  plugpoll run --dir /run/plugins\n  plugpoll run --observe --dir /var/lib/kubelet/plugins_registry",
 		Version:       readBuild().Plugpoll,
 		SilenceErrors: true,
 		SilenceUsage:  true,

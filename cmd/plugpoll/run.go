@@ -21,7 +21,13 @@ const runHelp = `Watch directories and register the plugins whose sockets appear
 The directories and what is below them are read again and again; no inotify is needed. Names that begin with
 a dot are skipped. A plugin of a type that Kubernetes knows (CSIPlugin, DevicePlugin, DRAPlugin) is asked what
 it is, checked by the rules for its type and told whether it is registered. It is only recorded, not handed to
-a kubelet: the log and the events show what is registered.
+a kubelet: the log and the events show what is registered. One that stops answering is unreachable: it is asked
+again and again, and deregistered when that has lasted for --liveness-grace.
+
+Where a kubelet is at work plugpoll does not start, since each plugin would be told by both what it is. A
+kubelet is taken to serve DIR if a process listens at DIR/kubelet.sock or DIR/../device-plugins/kubelet.sock.
+With --observe plugpoll looks on there, and anywhere else: it asks plugins what they are and checks that, but
+registers none, tells none anything and makes no directory.
 
 The log goes to standard error. If nobody reads it the daemon works on; lines that do not fit in memory are
 dropped, and a line says how many. With -o json each change is one line on standard output (docs/api.md); the
@@ -32,17 +38,31 @@ signal ends it at once. SIGHUP has it read everything and retry what failed now.
 
 A duration or a limit of 0 means the default.`
 
+// runTitles are the headings in the list of run's flags, by the flag that each stands before.
+var runTitles = map[string]string{
+	"dir":          "What to watch",
+	"observe":      "What to do with plugins",
+	"dial-timeout": "How long to wait",
+	"output":       "What to print",
+}
+
+const runExamples = `  plugpoll run --observe --dir /var/lib/kubelet/plugins_registry
+  plugpoll run --dir /run/a --dir /run/b -o json --log-level warn
+  plugpoll run --dir /run/plugins --allowed-uid 0 --allowed-uid 1000`
+
 // runOptions are the flags of run.
 type runOptions struct {
 	dirs                []string
 	interval            time.Duration
 	missingRoot         *choice
+	observe, exclusive  bool
+	allowed             uids
 	deregister          bool
 	logLevel, logFormat *choice
 	output              *choice
 
 	dial, info, notify, stop time.Duration
-	grace, call              time.Duration
+	liveness, grace, call    time.Duration
 	maxDepth, maxEntries     int
 }
 
@@ -52,35 +72,24 @@ func newRun() *cobra.Command {
 		Use:     "run --dir DIR...",
 		Short:   "Watch directories and register the plugins in them",
 		Long:    runHelp,
-		Example: "  plugpoll run --dir /var/lib/kubelet/plugins_registry\n  plugpoll run --dir /run/a --dir /run/b -o json --log-level warn",
+		Example: runExamples,
 		Args:    noArgs("name directories with --dir DIR"),
 
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction:     cobra.NoFileCompletions,
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringArrayVar(&o.dirs, "dir", nil, "`directory` to watch; may be given several times")
-	must(cmd.MarkFlagDirname("dir"))
-	f.DurationVar(&o.interval, "interval", scanner.DefaultInterval, "pause between two readings of a directory, more where one takes long")
-	o.missingRoot = addChoice(cmd, "missing-root", "", "create", "if a directory does not exist at start: create it, or wait until it is there", "create", "wait")
-	f.BoolVar(&o.deregister, "deregister-on-stop", false, "deregister every plugin when stopped")
-	o.logLevel = addChoice(cmd, "log-level", "", "info", "how much to log", "trace", "debug", "info", "warn", "error", "off")
-	o.logFormat = addChoice(cmd, "log-format", "", "text", "form of the log", "text", "json")
-	o.output = addOutput(cmd, "what to print on standard output: nothing (text) or one event per line (json)")
-	f.DurationVar(&o.dial, "dial-timeout", register.DefaultDialTimeout, "how long connecting to a socket may take")
-	f.DurationVar(&o.info, "info-timeout", register.DefaultInfoTimeout, "how long a plugin may take to say what it is")
-	f.DurationVar(&o.notify, "notify-timeout", register.DefaultNotifyTimeout, "how long a plugin may take to hear the result")
-	f.DurationVar(&o.stop, "stop-timeout", register.DefaultStopTimeout, "how long to wait for running calls when stopped")
-	f.DurationVar(&o.grace, "root-grace", scanner.DefaultRootGrace, "how long a directory may be missing or unmounted until its plugins are deregistered; negative: for ever")
-	f.DurationVar(&o.call, "call-timeout", scanner.DefaultCallTimeout, "how long a call of the filesystem may take until its path is left alone; negative: for ever")
-	addLimits(cmd, &o.maxDepth, &o.maxEntries)
+	o.addFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		log, stderr := newLogger(os.Stderr, o.logLevel.value, o.logFormat.value)
 		defer stderr.close(lastLines)
 		cfg, err := o.config(cmd, log)
 		if err != nil {
 			return err
+		}
+		if !o.observe && !o.exclusive {
+			if err := keepAway(cmd.Context(), cfg.Roots, log); err != nil {
+				return err
+			}
 		}
 		d, err := newDaemon(cfg, log, stderr)
 		if err != nil {
@@ -94,17 +103,51 @@ func newRun() *cobra.Command {
 	return cmd
 }
 
+func (o *runOptions) addFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	titled(cmd, runTitles)
+	f.StringArrayVar(&o.dirs, "dir", nil, "`directory` to watch; may be given several times")
+	must(cmd.MarkFlagDirname("dir"))
+	o.missingRoot = addChoice(cmd, "missing-root", "", "create", "if a directory does not exist at start: create it, or wait until it is there; --observe always waits", "create", "wait")
+	addDuration(cmd, &o.interval, "interval", scanner.DefaultInterval, "pause between two readings of a directory, more where one takes long")
+	addLimits(cmd, &o.maxDepth, &o.maxEntries)
+
+	f.BoolVar(&o.observe, "observe", false, "ask plugins and check their answers, but register none and tell none anything")
+	f.BoolVar(&o.exclusive, "exclusive", false, "start even if a kubelet serves the directory: its plugins are meant for plugpoll")
+	f.Var(&o.allowed, "allowed-uid", "`uid` whose plugins are dealt with, both as owner of the socket and as listener, others are rejected; may be given several times (default anybody)")
+	complete(cmd, "allowed-uid")
+	f.BoolVar(&o.deregister, "deregister-on-stop", false, "deregister every plugin when stopped")
+
+	addDuration(cmd, &o.dial, "dial-timeout", register.DefaultDialTimeout, "how long connecting to a socket may take")
+	addDuration(cmd, &o.info, "info-timeout", register.DefaultInfoTimeout, "how long a plugin may take to say what it is")
+	addDuration(cmd, &o.notify, "notify-timeout", register.DefaultNotifyTimeout, "how long a plugin may take to hear the result")
+	addDuration(cmd, &o.liveness, "liveness-grace", register.DefaultLivenessGrace, "how long a registered plugin may be unreachable until it is deregistered; negative: for ever")
+	addDuration(cmd, &o.grace, "root-grace", scanner.DefaultRootGrace, "how long a directory may be missing or unmounted until its plugins are deregistered; negative: for ever")
+	addDuration(cmd, &o.call, "call-timeout", scanner.DefaultCallTimeout, "how long a call of the filesystem may take until its path is left alone; negative: for ever")
+	addDuration(cmd, &o.stop, "stop-timeout", register.DefaultStopTimeout, "how long to wait for running calls when stopped")
+
+	o.output = addOutput(cmd, "what to print on standard output: nothing (text) or one event per line (json)")
+	o.logLevel = addChoice(cmd, "log-level", "", "info", "how much to log", "trace", "debug", "info", "warn", "error", "off")
+	o.logFormat = addChoice(cmd, "log-format", "", "text", "form of the log", "text", "json")
+}
+
 // addLimits gives cmd the limits of a scan.
 func addLimits(cmd *cobra.Command, depth, entries *int) {
 	cmd.Flags().IntVar(depth, "max-depth", scanner.DefaultMaxDepth, "how many `levels` of subdirectories to read; negative: none")
 	cmd.Flags().IntVar(entries, "max-entries", scanner.DefaultMaxEntries, "how many `names` to read at most, directories not counted; negative: no limit")
+	complete(cmd, "max-depth")
+	complete(cmd, "max-entries")
 }
 
 // config is what the flags mean, or a usageError that names each flag that is wrong.
 func (o *runOptions) config(cmd *cobra.Command, log hclog.Logger) (register.Config, error) {
 	c := register.Config{
 		DialTimeout: o.dial, InfoTimeout: o.info, NotifyTimeout: o.notify, StopTimeout: o.stop,
-		DeregisterOnStop: o.deregister, Logger: log,
+		Observe: o.observe, AllowedUIDs: o.allowed, LivenessGrace: o.liveness, DeregisterOnStop: o.deregister, Logger: log,
+	}
+	if err := o.contradiction(); err != nil {
+		return c, err
 	}
 	if len(o.dirs) == 0 {
 		return c, usage(need(cmd, "dir", "name a directory to watch (plugpoll run --dir DIR)", ""))
@@ -124,6 +167,18 @@ func (o *runOptions) config(cmd *cobra.Command, log hclog.Logger) (register.Conf
 		})
 	}
 	return c, flagErrors(c.Check())
+}
+
+// contradiction says which flags cannot be meant together. A --missing-root create beside --observe is none: looking on never makes anything (D8).
+func (o *runOptions) contradiction() error {
+	var errs []error
+	if o.observe && o.exclusive {
+		errs = append(errs, errors.New("--exclusive and --observe: one has plugins registered, the other has none; give only one of them"))
+	}
+	if o.observe && o.deregister {
+		errs = append(errs, errors.New("--deregister-on-stop and --observe: nothing is registered then; give only one of them"))
+	}
+	return usage(errs...)
 }
 
 // absolute is dir seen from the root, so that what people read does not depend on where the daemon was started. Nothing else is changed: what a ".."
@@ -155,6 +210,7 @@ var (
 var flagOf = map[string]string{
 	"Root": "--dir", "Roots": "--dir", "Interval": "--interval", "MissingRoot": "--missing-root",
 	"DialTimeout": "--dial-timeout", "InfoTimeout": "--info-timeout", "NotifyTimeout": "--notify-timeout", "StopTimeout": "--stop-timeout",
+	"AllowedUIDs": "--allowed-uid",
 }
 
 // flagErrors says what Config.Check found with the names of flags, each once.

@@ -35,8 +35,8 @@ const patience = 30 * time.Second
 //	stale PATH                     make a socket that refuses
 //	json FILE [KIND…]              every line is an object of version v1; the first lines are of these kinds
 //
-// $D is a fresh directory with a short name, so that sockets in it have addresses; $NL is a newline, $BAD two bytes that are not UTF-8, and
-// $CSI what ESC [ is in one character.
+// $D is a fresh directory with a short name, so that sockets in it have addresses; $NL is a newline, $BAD two bytes that are not UTF-8,
+// $CSI what ESC [ is in one character, and $LONG a name of 200 bytes.
 func TestScripts(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the scripts send Unix signals")
@@ -47,8 +47,11 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               setup,
 		Condition: func(cond string) (bool, error) {
-			if cond == "nobody" {
+			switch cond {
+			case "nobody":
 				return nobody() == "", nil
+			case "root":
+				return os.Geteuid() == 0, nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
@@ -85,6 +88,7 @@ func setup(env *testscript.Env) error {
 	env.Setenv("D", dir)
 	env.Setenv("GORACE", os.Getenv("GORACE"))
 	env.Setenv("NL", "\n")
+	env.Setenv("LONG", strings.Repeat("x", 200))
 	env.Setenv("BAD", "\xff\xfe")
 	env.Setenv("CSI", "\u009b")
 	return nil

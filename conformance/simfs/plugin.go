@@ -24,6 +24,10 @@ type Plugin struct {
 	// set.
 	Silent bool
 
+	// MaxIdle is how long a connection may have no call under way before the plugin says GOAWAY and closes it. Zero: for ever. What was given to Bind
+	// holds for all its connections.
+	MaxIdle time.Duration
+
 	// UID, PID and Start are what the connection's Peer method returns: owner, process and start of the process. A PID of
 	// zero means unknown by custom.
 	UID, PID int

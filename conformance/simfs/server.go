@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 	registrationv1 "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
@@ -52,6 +53,7 @@ func (f *FS) Bind(name string, p Plugin) (*Server, error) {
 			grpc.WaitForHandlers(true),
 			grpc.ReadBufferSize(pipeSize),
 			grpc.WriteBufferSize(pipeSize),
+			grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: p.MaxIdle}),
 		),
 	}
 	registrationv1.RegisterRegistrationServer(s.grpc, registration{s: s})

@@ -107,3 +107,27 @@ func TestManyPlugins(t *testing.T) {
 		node.Close()
 	})
 }
+
+// A plugin that keeps no idle connection says goodbye and goes on serving.
+func TestMaxIdle(t *testing.T) {
+	bubble(t, simfs.Plugin{Name: "p", MaxIdle: time.Minute}, func(t *testing.T, node *simfs.FS, p *simfs.Server) {
+		c, _ := client(t, node, "/p.sock")
+		_, err := getInfo(t.Context(), c)
+		must(t, err)
+		open := func() int {
+			synctest.Wait()
+			return p.Record().Conns
+		}
+		time.Sleep(time.Minute - time.Millisecond) //nolint:forbidigo // the bubble's time
+		if n := open(); n != 1 {
+			t.Fatalf("%d connections before it is over", n)
+		}
+		time.Sleep(time.Millisecond) //nolint:forbidigo // the bubble's time
+		if n := open(); n != 0 {
+			t.Fatalf("%d connections after it is over", n)
+		}
+		if info, err := getInfo(t.Context(), c); err != nil || info.GetName() != "p" {
+			t.Errorf("asked again: %v, %v", info, err)
+		}
+	})
+}

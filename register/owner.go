@@ -1,0 +1,62 @@
+package register
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+
+	"github.com/plugpoll/plugpoll/scanner"
+	"github.com/plugpoll/plugpoll/state"
+)
+
+// This file is about Config.AllowedUIDs (X1).
+
+var errPeerUnknown = errors.New("the system does not tell which user listens there, and AllowedUIDs is set")
+
+// allowedOwner checks the owner of a socket.
+func allowedOwner(uid int, uids []int) error {
+	if len(uids) == 0 || slices.Contains(uids, uid) {
+		return nil
+	}
+	return Permanent(fmt.Errorf("the socket belongs to uid %d, which is not allowed: have an allowed user make it, or add %d to AllowedUIDs", uid, uid))
+}
+
+// allowedPeer checks who listens. Nothing was sent to them yet.
+func allowedPeer(peer *state.Peer, uids []int) error {
+	switch {
+	case len(uids) == 0 || peer != nil && slices.Contains(uids, peer.UID):
+		return nil
+	case peer == nil:
+		return Permanent(errPeerUnknown)
+	}
+	return Permanent(fmt.Errorf("uid %d listens there, which is not allowed: run the plugin as an allowed user, or add %d to AllowedUIDs", peer.UID, peer.UID))
+}
+
+// checkOwner checks the owner of what is at path now.
+func checkOwner(path string, uids []int) error {
+	if len(uids) == 0 {
+		return nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return errors.Unwrap(err) // the path is named already
+	}
+	uid, ok := ownerOf(info)
+	if !ok {
+		return Permanent(errors.New("the system does not tell which user the socket belongs to, and AllowedUIDs is set"))
+	}
+	return allowedOwner(uid, uids)
+}
+
+// ownersOnly has a Dialer for files of the operating system asked only for sockets of these owners.
+func ownersOnly(dial Dialer, uids []int) Dialer {
+	return func(ctx context.Context, e scanner.Entry) (net.Conn, error) {
+		if err := checkOwner(e.Path, uids); err != nil {
+			return nil, err
+		}
+		return dial(ctx, e)
+	}
+}

@@ -1,0 +1,71 @@
+package register
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/plugpoll/plugpoll/state"
+)
+
+// peerOf is the PeerFunc of the operating system's unix sockets. What it tells is of whoever called listen. The uid is right in every namespace; the process
+// is unknown where it has no number in ours.
+func peerOf(conn net.Conn) (state.Peer, bool) {
+	cred, err := credentials(conn)
+	if err != nil {
+		return state.Peer{}, false
+	}
+	p := state.Peer{UID: int(cred.Uid)}
+	// The process may have ended, and its number may be another's by now. That does no harm: the plugin has not been asked yet, and a process that has ended
+	// does not answer, so no registration ever stands with the wrong time.
+	if start := startOf(int(cred.Pid)); start != 0 {
+		p.PID, p.Start = int(cred.Pid), start
+	}
+	return p, true
+}
+
+var errNoSocket = errors.New("not a socket of the operating system")
+
+func credentials(conn net.Conn) (cred *unix.Ucred, err error) {
+	c, ok := conn.(syscall.Conn)
+	if !ok {
+		return nil, errNoSocket
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	controlErr := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	return cred, errors.Join(controlErr, err)
+}
+
+// startOf returns when a process started, in clock ticks since the system did. 0: not known, as in a namespace whose /proc is another one's.
+func startOf(pid int) uint64 {
+	if self, err := os.Readlink("/proc/self"); pid <= 0 || err != nil || self != strconv.Itoa(os.Getpid()) {
+		return 0
+	}
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0
+	}
+	return startIn(stat)
+}
+
+// startIn reads field 22 of /proc/PID/stat. Field 2 is the program's name in parentheses, which may hold anything, parentheses and blanks too.
+func startIn(stat []byte) uint64 {
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	const start = 22 - 3 // what follows the name begins with field 3
+	if len(fields) <= start {
+		return 0
+	}
+	n, err := strconv.ParseUint(string(fields[start]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

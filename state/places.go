@@ -1,0 +1,101 @@
+package state
+
+import "time"
+
+// running is the probes, or the handler calls, that hold a place, in the order in which they began.
+type running []*flight
+
+func (r *running) add(f *flight) { *r = append(*r, f) }
+
+// oldest returns the one that has run longest; nil: none runs.
+func (r *running) oldest() *flight {
+	for len(*r) > 0 {
+		if f := (*r)[0]; !f.over {
+			return f
+		}
+		(*r)[0] = nil
+		*r = (*r)[1:]
+	}
+	return nil
+}
+
+// makeRoom frees places that are held for long, if somebody waits for one, and reports whether it did (R11).
+func (c *Core) makeRoom() bool {
+	made := false
+	for f := c.parkable(); f != nil && c.now.Sub(f.began) >= parkAge; f = c.parkable() {
+		c.park(f)
+		made = true
+	}
+	if f := c.evictable(); f != nil && !c.now.Before(c.evictAt(f)) {
+		c.evict(f)
+		made = true
+	}
+	return made
+}
+
+// parkable is the next handler call to be parked. Once it is stopping only what Deregister waits for matters.
+func (c *Core) parkable() *flight {
+	if c.parked == c.cfg.MaxParked || c.stopping && !c.cfg.DeregisterOnStop {
+		return nil
+	}
+	return c.calling.oldest()
+}
+
+// evictable is the next probe to give way.
+func (c *Core) evictable() *flight {
+	if c.stopping || c.probes.used < c.probes.size {
+		return nil
+	}
+	for c.probes.first.Len() > 0 {
+		if s := c.probes.first[0].socket; c.wantsProbe(s) == none {
+			c.probes.drop(s) // it has come to want something else
+			continue
+		}
+		return c.probing.oldest()
+	}
+	return nil
+}
+
+// roomAt is when makeRoom has something to do if nothing happens before. Zero: never.
+func (c *Core) roomAt() (at time.Time) {
+	if f := c.parkable(); f != nil {
+		at = f.began.Add(parkAge)
+	}
+	if f := c.evictable(); f != nil {
+		if evict := c.evictAt(f); at.IsZero() || evict.Before(at) {
+			at = evict
+		}
+	}
+	return at
+}
+
+// evictAt is when f gives way. As long as probes end, first tries get on, and whoever takes long may do so because the machine has much to do: what is
+// given up then would only have to be done again. But nobody holds on to a place for long.
+func (c *Core) evictAt(f *flight) time.Time {
+	from, latest := f.began.Add(evictAge), f.began.Add(evictAgeAlways)
+	if at := c.probeEnded.Add(evictAge); at.After(from) {
+		from = at
+	}
+	if from.After(latest) {
+		return latest
+	}
+	return from
+}
+
+// park lets a handler call go on without a place.
+func (c *Core) park(f *flight) {
+	f.over, f.parked = true, true
+	c.parked++
+	c.calls.release()
+	c.tried(f.socket) // O3
+	c.version++
+}
+
+// evict ends a probe so that a first try can begin. It is queued again at once, as a retry.
+func (c *Core) evict(f *flight) {
+	s := f.socket
+	c.dropProbe(s)
+	s.evicted = true
+	c.tried(s)
+	c.touch(s)
+}
