@@ -5,6 +5,7 @@ FUZZTIME ?= 30s
 BENCHTIME ?= 1s
 EVENTS ?= 100000
 SEED ?= 1
+DURATION ?= 10m
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LINT = go tool -modfile=tools/go.mod golangci-lint
 
@@ -16,7 +17,7 @@ export GOLANGCI_LINT_CACHE = $(CURDIR)/bin/lint-cache
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/plugpoll
@@ -27,7 +28,7 @@ run: build ## show it: the daemon and a plugin on a fresh directory, until Ctrl-
 	@sh cmd/demo.sh bin/plugpoll
 
 .PHONY: test
-test: ## run all tests with the race detector (about a minute)
+test: ## run all tests with the race detector (about a minute and a half)
 	go test -race ./...
 
 .PHONY: test-real
@@ -80,7 +81,7 @@ bugs: ## plant each bug of state/testdata/bugs in a copy of the module, and have
 
 .PHONY: bench
 bench: ## run the benchmarks of state and register
-	go test -run '^$$' -bench . -skip '^BenchmarkPace$$' -benchmem -benchtime $(BENCHTIME) ./state ./register
+	go test -run '^$$' -bench . -skip '^Benchmark(Pace|Figures)$$' -benchmem -benchtime $(BENCHTIME) ./state ./register
 
 .PHONY: bench-scan
 bench-scan: ## measure scans and other ways of looking against what the system itself takes (about two minutes)
@@ -89,6 +90,14 @@ bench-scan: ## measure scans and other ways of looking against what the system i
 .PHONY: bench-pace
 bench-pace: ## measure what the interval costs and gives, on an idle machine (eight minutes)
 	go test -run '^$$' -bench '^BenchmarkPace$$' -benchtime 1x -timeout 1h ./register
+
+.PHONY: bench-register
+bench-register: ## measure registration beside the kubelet's figures, on an idle machine (six minutes; SHORT=1: to try it out, one)
+	go test -run '^$$' -bench '^BenchmarkFigures$$' -benchtime 1x $(if $(SHORT),-short) -timeout 1h ./register
+
+.PHONY: soak-plugins
+soak-plugins: ## disturb 200 real plugin processes for DURATION (10m), and see what is left
+	go test -run '^TestSoak$$' -count=1 -timeout 0 -v ./register -soak $(DURATION)
 
 .PHONY: clean
 clean: ## remove what the targets above left here

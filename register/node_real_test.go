@@ -48,11 +48,11 @@ func newRealNode(t *testing.T) *realNode {
 	return startRealNode(t, dir)
 }
 
-func startRealNode(t *testing.T, dir string) *realNode {
+func startRealNode(t *testing.T, dir string, change ...func(*Config)) *realNode {
 	t.Helper()
 	n := &realNode{T: t, dir: dir, h: newTaker()}
 	log := &output{}
-	m, err := NewManager(Config{
+	cfg := Config{
 		Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: log}),
 		Roots:  []scanner.Config{{Root: dir, Interval: 10 * time.Millisecond}},
 		Dial: func(ctx context.Context, e scanner.Entry) (net.Conn, error) {
@@ -61,7 +61,11 @@ func startRealNode(t *testing.T, dir string) *realNode {
 			n.mu.Unlock()
 			return dialUnix(ctx, e)
 		},
-	})
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	m, err := NewManager(cfg)
 	n.must(err)
 	n.m = m
 	n.must(m.AddHandler(testType, n.h))
