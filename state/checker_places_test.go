@@ -265,8 +265,11 @@ func (k *checker) wantsCall(p *pathModel) (key name, want bool) {
 		return key, false
 	case p.held != nil && !k.cfg.Observe:
 		key = p.held.reg.key()
+		if len(k.departs(p)) > 0 || !k.excludes(key) {
+			return key, len(k.departs(p)) > 0
+		}
 		c := k.challenger(p, false)
-		return key, len(k.departs(p)) > 0 || k.excludes(key) && c != nil && !k.rival(c, key, false)
+		return key, c != nil && !k.rival(c, key, false)
 	case p.held != nil, p.answer == nil, p.answer.open:
 		return key, false
 	}
