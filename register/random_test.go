@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ import (
 
 var (
 	randomSeed = flag.Uint64("random.seed", 0, "the seed of TestRandom; 0: fixed ones")
-	randomOps  = flag.Int("random.ops", 4000, "how many things happen in TestRandom")
+	randomOps  = flag.Int("random.ops", 2000, "how many things happen in TestRandom")
 )
 
 const exclusiveType = "ExclusivePlugin"
@@ -188,11 +189,11 @@ func (a *accident) trouble(path string) {
 }
 
 // handler has the calls of h go wrong at random, until it is told to behave.
-func (a *accident) handler(h *taker, random *rand.Rand, behave *bool) {
+func (a *accident) handler(h *taker, random *rand.Rand, behave *atomic.Bool) {
 	for _, verb := range []string{"Validate", "Register", "Deregister"} {
 		h.on(verb, func(ctx context.Context, _ state.Registration) error {
 			h.mu.Lock()
-			n, d, good := random.IntN(100), time.Duration(random.IntN(1000))*time.Millisecond, *behave
+			n, d, good := random.IntN(100), time.Duration(random.IntN(1000))*time.Millisecond, behave.Load()
 			h.mu.Unlock()
 			switch {
 			case good:
@@ -288,7 +289,7 @@ func runAccident(t *testing.T, seed uint64, ops int, sim simfs.Config, cfg Confi
 		}
 		w.takers = append(w.takers, a.only)
 		w.must(w.m.AddHandler(exclusiveType, exclusiveTaker{a.only}))
-		behave := false
+		var behave atomic.Bool
 		for i, h := range w.takers {
 			a.handler(h, rand.New(rand.NewPCG(seed, uint64(i+1))), &behave)
 		}
@@ -304,9 +305,9 @@ func runAccident(t *testing.T, seed uint64, ops int, sim simfs.Config, cfg Confi
 		for i := range ops {
 			a.happen()
 			if i%1000 == 999 || i == ops-1 {
-				behave = true
+				behave.Store(true)
 				a.settle()
-				behave = false
+				behave.Store(false)
 			}
 			if t.Failed() {
 				return

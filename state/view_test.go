@@ -50,6 +50,7 @@ func TestViewGolden(t *testing.T) {
 	d := drive(t, Config{Probes: 2, Calls: 1, Roots: []Root{{Path: dir, Filesystem: "OsFs"}, {Path: "/bad\xff", Filesystem: "MemMapFS"}, {Path: "/never"}}})
 	d.step(HandlerAdded{Type: dra})
 	d.step(HandlerAdded{Type: csi})
+	d.step(HandlerAdded{Type: "Exclusive", Exclusive: true})
 
 	link := sock("1-registered.sock", 1, 1735787045000000001)
 	link.ID.Link = scanner.Stamp{Device: 1, Inode: 101, ModTime: 1735787045000000002, ChangeTime: 1735787045000000003}
@@ -72,16 +73,24 @@ func TestViewGolden(t *testing.T) {
 	d.told(8)
 	d.scan(link, maybe, three, four, five)
 	d.register(9, dra, "d")
+	eight, nine := sock("8-standby.sock", 9, 9), sock("9-unreachable.sock", 10, 10)
+	d.scan(link, maybe, three, four, five, eight)
+	d.register(13, "Exclusive", "x")
+	d.scan(link, maybe, three, four, five, eight, nine)
+	d.play(d.by(17, nil, "Exclusive", "x"))
+	d.ended(17, false)
+	d.looks(22, nine)
+	d.refused(23)
 	stale := link
 	stale.Stale = &scanner.Stale{Since: d.now, Err: errTest}
 	six, blank := sock("6-registering \xff.sock", 6, 6), sock("7 a\tb\n.sock", 7, 7)
-	d.last[dir] = scanner.NewSnapshot([]scanner.Entry{stale, maybe, three, four, six, blank}, []scanner.Ignored{
+	d.last[dir] = scanner.NewSnapshot([]scanner.Entry{stale, maybe, three, four, six, blank, eight, nine}, []scanner.Ignored{
 		{Dir: dir, Reason: scanner.NotSocket, Count: 2, Examples: []string{"a b", "b\xff\n"}},
 		{Dir: dir, Reason: scanner.Unreadable, Count: 1, Examples: []string{"c"}, Detail: "permission denied"},
 		{Dir: dir + "/bad\xff", Reason: scanner.TooDeep, Count: 1, Examples: []string{"deep"}},
 		{Dir: dir + "/new\nline", Reason: scanner.DotName, Count: 1, Examples: []string{".x"}},
 	})
-	d.step(Scanned{Root: dir, Snapshot: d.last[dir], Err: errTest, Ended: d.now.Add(-time.Second)})
+	d.step(Scanned{Root: dir, Snapshot: d.last[dir], Err: errTest, Started: d.now, Ended: d.now.Add(-time.Second)})
 	d.step(Scanned{Root: "/bad\xff", Snapshot: scanner.NewSnapshot([]scanner.Entry{at("/bad\xff/x.sock", 8, 8)}, nil), Ended: d.now})
 	d.now = d.now.Add(450 * time.Millisecond)
 	d.step(Scanned{Root: "/bad\xff", Snapshot: nil, Ended: d.now.Add(-1500 * time.Millisecond)})
@@ -92,19 +101,22 @@ func TestViewGolden(t *testing.T) {
 	for _, s := range v.Sockets {
 		phases[s.Phase] = true
 	}
-	for _, p := range []Phase{Pending, Registering, Registered, Backoff, Rejected, NotPlugin, Deregistering} {
+	for _, p := range []Phase{Pending, Registering, Registered, Backoff, Rejected, NotPlugin, Deregistering, Standby, Unreachable} {
 		if !phases[p] {
 			t.Errorf("no socket is %s", p)
 		}
 	}
 	fields := func(v any) {
 		for f := range reflect.TypeOf(v).Fields() {
+			if f.Name == "HolderBase64" {
+				continue // like the others
+			}
 			if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag != "" && tag != "-" && !bytes.Contains(b, []byte(`"`+tag+`":`)) {
 				t.Errorf("%T: no field %s", v, tag)
 			}
 		}
 	}
-	for _, v := range []any{View{}, RootView{}, IgnoredView{}, SocketView{}, Plugin{}, StaleView{}, ReportView{}, scanner.Identity{}, scanner.Stamp{}} {
+	for _, v := range []any{View{}, RootView{}, IgnoredView{}, SocketView{}, Plugin{}, StaleView{}, ReportView{}, CallView{}, scanner.Identity{}, scanner.Stamp{}} {
 		fields(v)
 	}
 }
