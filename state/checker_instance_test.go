@@ -418,6 +418,8 @@ func (k *checker) lookedAt(in Looked) {
 	older := in.Started.Before(p.used)
 	if r := k.roots[p.root]; !older && in.Started.Before(r.used) { // an unchanged scan was newer; whether it counts is open
 		older = differs && !k.chose(p.path, EventReplaced, EventAdopted)
+	} else if older && p.entry.Stale != nil { // FINDING 13
+		older = !differs || !k.chose(p.path, EventReplaced, EventAdopted)
 	}
 	if older {
 		k.counts["looks that were older"]++
@@ -471,6 +473,8 @@ func (k *checker) lookedAtNothing(p *pathModel, w *waitModel) {
 		return
 	case w.why == stale:
 		w.what, w.from, w.by = waitEither, k.now, k.now.Add(100*time.Millisecond)
+	case p.current() && !p.held.since.IsZero(): // it goes on with its backoff
+		p.wait, p.early = nil, true
 	default:
 		w.what, w.from = waitAsk, k.now.Add(100*time.Millisecond)
 		w.by = w.from

@@ -197,7 +197,7 @@ func (k *checker) busyProbes() {
 		case want && first && !k.now.Before(k.giveWay(oldest)):
 			k.failf("%q waits, and %d of %q runs for %v (R11)", path, oldest.id, oldest.path.path, k.now.Sub(oldest.started))
 		case want && first:
-			k.expect(path, k.giveWay(oldest))
+			k.expect(fmt.Sprintf("%s for %s", oldest.path.path, path), k.giveWay(oldest))
 		case !at.IsZero():
 			k.expect(path, at)
 		}
@@ -265,8 +265,11 @@ func (k *checker) wantsCall(p *pathModel) (key name, want bool) {
 		return key, false
 	case p.held != nil && !k.cfg.Observe:
 		key = p.held.reg.key()
+		if len(k.departs(p)) > 0 || !k.excludes(key) {
+			return key, len(k.departs(p)) > 0
+		}
 		c := k.challenger(p, false)
-		return key, len(k.departs(p)) > 0 || k.excludes(key) && c != nil && !k.rival(c, key, false)
+		return key, c != nil && !k.rival(c, key, false)
 	case p.held != nil, p.answer == nil, p.answer.open:
 		return key, false
 	}
@@ -293,7 +296,7 @@ func (k *checker) wantsProbe(p *pathModel) (want, first bool, at time.Time) {
 		return true, k.isFirst(p, tell) == "yes", at
 	case p.wait != nil:
 		if w := p.wait; w.what == waitAsk && !w.by.IsZero() && !p.leaving() {
-			if k.now.Before(w.by) && (p.urgent || w.why == pace) { // it may be waiting for a place already
+			if k.now.Before(w.by) && (p.urgent || !k.now.Before(w.from)) { // it may be waiting for a place already
 				return false, false, at
 			}
 			if k.now.Before(w.by) {

@@ -778,6 +778,7 @@ func (k *checker) emit(e Emit) {
 		k.failf("%q: the event %s is about nothing", p.path, ev.Kind)
 		return
 	case ev.Kind == EventStandby:
+		p.awaited = false
 		if p.said = true; !p.spent { // a success, as far as the plugin can know
 			p.tries, p.transient = 0, 0
 		}

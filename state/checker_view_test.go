@@ -138,6 +138,8 @@ func (k *checker) phaseOf(p *pathModel) (Phase, []Phase) {
 		return one(Standby, Registering)
 	case standing == yes:
 		return one(Standby)
+	case standing == maybe && p.said:
+		return one(Standby, Registering)
 	case standing == maybe:
 		return one(Registering, Standby)
 	case asking && p.probe.stamped, p.wait != nil:

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -130,7 +131,7 @@ func (s *simulation) step(in Input) {
 		s.steps = slices.Clone(s.steps[len(s.steps)-*tail:])
 	}
 	s.err = errors.Join(s.check.step(s.now, in, out), s.check.core(s.core))
-	if s.inputs%16 == 0 {
+	if s.inputs%32 == 0 {
 		s.err = errors.Join(s.err, s.check.view(s.core.View(s.now)))
 	}
 	if s.err != nil {
@@ -300,8 +301,14 @@ func simulate(seed uint64, events int) (*simulation, string) {
 	return s, s.trace.String()
 }
 
+// simCounts is what the seeds of a run have seen.
+type simCounts struct {
+	mu sync.Mutex
+	of map[string]int
+}
+
 // simRun runs one seed and adds what it has seen to counts.
-func simRun(t *testing.T, seed uint64, events int, counts map[string]int) {
+func simRun(t *testing.T, seed uint64, events int, counts *simCounts) {
 	began := time.Now()
 	s, hash := simulate(seed, events)
 	if s.err != nil {
@@ -309,9 +316,11 @@ func simRun(t *testing.T, seed uint64, events int, counts map[string]int) {
 	}
 	took := time.Since(began)
 	t.Logf("%d inputs in %v (%.0f/s), %v of virtual time, hash %s", s.inputs, took.Round(time.Millisecond), float64(s.inputs)/took.Seconds(), s.now.Sub(start).Round(time.Second), hash)
-	counts["inputs"] += s.inputs
+	counts.mu.Lock()
+	defer counts.mu.Unlock()
+	counts.of["inputs"] += s.inputs
 	for what, n := range s.check.counts {
-		counts[what] += n
+		counts.of[what] += n
 	}
 }
 
@@ -321,20 +330,25 @@ func TestSimulation(t *testing.T) {
 	if testing.Short() || raceDetector { // there is one goroutine: nothing to race with
 		events = min(events, 2_000)
 	}
-	counts := map[string]int{}
+	seen := simCounts{of: map[string]int{}}
 	if *simSoak {
 		for seed := max(1, *simSeed); ; seed++ {
-			simRun(t, seed, events, counts)
+			simRun(t, seed, events, &seen)
 		}
 	}
-	for seed := uint64(1); seed <= simSeeds; seed++ {
-		if *simSeed == 0 || *simSeed == seed {
-			t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { simRun(t, seed, events, counts) })
-		}
+	if *simSeed != 0 {
+		simRun(t, *simSeed, events, &seen)
+	} else {
+		t.Run("seeds", func(t *testing.T) { // each has one goroutine and shares nothing with the others
+			for seed := range uint64(simSeeds) {
+				t.Run(fmt.Sprint(seed+1), func(t *testing.T) {
+					t.Parallel()
+					simRun(t, seed+1, events, &seen)
+				})
+			}
+		})
 	}
-	if *simSeed > simSeeds {
-		simRun(t, *simSeed, events, counts)
-	}
+	counts := seen.of
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
 		t.Logf("%8d %s", counts[what], what)
 	}

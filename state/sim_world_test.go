@@ -70,7 +70,7 @@ func (s *simulation) live() {
 	if s.quiet {
 		return
 	}
-	for range 1 + s.random.IntN(4) {
+	for range 1 + s.random.IntN(6) {
 		s.change(s.paths[s.random.IntN(len(s.paths))])
 	}
 	switch n := s.random.IntN(2000); {
@@ -261,7 +261,7 @@ func (s *simulation) starts(path string) *simPlugin {
 		p.refuses = s.oneIn(4)
 	}
 	if s.oneIn(2) {
-		p.failures = 1 + s.random.IntN(6)
+		p.failures = 1 + s.random.IntN(10)
 	}
 	if s.oneIn(12) {
 		p.typ = "Unknown"
