@@ -247,7 +247,7 @@ func besideHung(f *faultNode) {
 	for i := range 200 {
 		f.do(f.farm, order{Do: "start", Path: socketOf(f.dir, i), Name: "hung", Mode: hangs})
 	}
-	f.await(socketOf(f.dir, 199), "being asked", func(s state.SocketView) bool { return s.Phase != state.Pending && s.Path != "" })
+	f.await(socketOf(f.dir, 199), "found", func(s state.SocketView) bool { return s.Path != "" })
 	f.plugin(startProcess(f, "farm"), f.at("healthy.sock"), "healthy")
 	f.calls("Validate healthy", "Register healthy")
 }
