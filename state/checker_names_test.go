@@ -22,6 +22,9 @@ func (k *checker) excludes(key name) bool { return k.exclusive[key.typ] && !k.cf
 
 // holder is the path that has a name registered.
 func (k *checker) holder(key name) *pathModel {
+	if k.holders != nil {
+		return k.holders[key]
+	}
 	for _, p := range k.paths {
 		if p.held != nil && p.held.reg.key() == key {
 			return p

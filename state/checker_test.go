@@ -37,6 +37,7 @@ type checker struct {
 
 	synced, stopping, stopped bool
 	running                   map[name]EffectID
+	holders                   map[name]*pathModel // who has a name, once that cannot change in this Step any more
 
 	// What must follow in the same Step.
 	mustRegister, mustValidate, mustDeregister *must
@@ -197,7 +198,7 @@ func (k *checker) failf(format string, args ...any) {
 // step checks one Step: what came in, what came out, and what must hold then.
 func (k *checker) step(now time.Time, in Input, out []Effect) error {
 	k.now, k.out, k.errs, k.soonest, k.evicting, k.blurred = now, out, nil, wakeup{}, 0, false
-	k.mustRegister, k.mustValidate, k.mustDeregister, k.ended = nil, nil, nil, nil
+	k.mustRegister, k.mustValidate, k.mustDeregister, k.ended, k.holders = nil, nil, nil, nil, nil
 	for _, p := range k.paths {
 		p.wants, p.mays, p.mention, p.failed = nil, nil, "", false
 	}
@@ -855,6 +856,12 @@ func (k *checker) paced(path string, fails int, next time.Time) {
 func (k *checker) after(out []Effect) {
 	if k.mustRegister != nil || k.mustValidate != nil || k.mustDeregister != nil {
 		k.failf("what has to follow at once did not (R6, R7, N2)")
+	}
+	k.holders = map[name]*pathModel{} // nothing changes from here on
+	for _, p := range k.paths {
+		if p.held != nil {
+			k.holders[p.held.reg.key()] = p
+		}
 	}
 	awaited, goOn, held := 0, 0, 0
 	for path, p := range k.paths {

@@ -79,7 +79,7 @@ func simConfig(seed uint64) Config {
 	if seed%3 != 0 {
 		cfg.Probes, cfg.Calls = 8, 4 // so that there are queues
 	}
-	if seed%4 == 1 {
+	if seed%8 == 1 {
 		cfg.MaxParked = 2
 	}
 	cfg.LivenessGrace = []time.Duration{0, 2 * time.Second, 7 * time.Second, -1}[seed/2%4]
@@ -292,7 +292,7 @@ func simulate(seed uint64, events int) (*simulation, string) {
 	s := newSimulation(seed)
 	stop := seed%4 >= 2
 	if stop {
-		events -= s.random.IntN(1 + events/10)
+		events += s.random.IntN(1 + events/10)
 	}
 	s.run(events, nil)
 	if s.err == nil {
