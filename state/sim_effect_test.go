@@ -88,22 +88,22 @@ func (s *simulation) look(e Look) {
 }
 
 // reach is the plugin that a dial finds, if it is the one that was scanned (R15) and listens.
-func (s *simulation) reach(e scanner.Entry) (*simPlugin, error, Failure) {
+func (s *simulation) reach(e scanner.Entry) (*simPlugin, Failure, error) {
 	p := s.plugins[e.Path]
 	switch {
 	case p == nil && s.oneIn(2):
-		return nil, errors.New("no such file"), Transient
+		return nil, Transient, errors.New("no such file")
 	case p == nil || p.id.Device != e.ID.Device || p.id.Inode != e.ID.Inode || s.oneIn(200) && !s.quiet:
-		return nil, errors.New("stale"), Stale
+		return nil, Stale, errors.New("stale")
 	case !p.listens:
-		return nil, errors.New("connection refused"), Refused
+		return nil, Refused, errors.New("connection refused")
 	}
-	return p, nil, Transient
+	return p, Transient, nil
 }
 
 func (s *simulation) ask(e Ask) (time.Duration, func() Input) {
 	d := time.Millisecond + s.upTo(20*time.Millisecond)
-	p, err, failure := s.reach(e.Entry)
+	p, failure, err := s.reach(e.Entry)
 	fail := func(err error, failure Failure, connected bool) (time.Duration, func() Input) {
 		return d, func() Input {
 			connected = connected && p.listens

@@ -213,7 +213,7 @@ func (s *simulation) wrong(p *simPlugin, m *pathModel) string {
 	case m.entry.ID != p.id:
 		return "is taken for another file"
 	case !p.listens || p.kind == simNoPlugin || p.kind == simBadAnswer || p.typ == "Unknown":
-		if m.held != nil && !(forEver && !m.held.since.IsZero()) {
+		if m.held != nil && (!forEver || m.held.since.IsZero()) {
 			return "is no plugin and registered"
 		}
 		return ""
