@@ -914,7 +914,6 @@ func (k *checker) after(out []Effect) {
 
 func (p *pathModel) visible() bool { return p.present || p.held != nil || p.call != nil }
 
-
 func sameRegistration(a, b Registration) bool {
 	return a.Entry == b.Entry && a.Type == b.Type && a.Name == b.Name && a.Endpoint == b.Endpoint && slices.Equal(a.Versions, b.Versions)
 }
