@@ -76,7 +76,6 @@ func (k *checker) scan(in Scanned) {
 	r.looked = true
 	switch {
 	case in.Snapshot == nil:
-		r.used = latest(r.used, in.Started) // FINDING 9
 		return
 	case in.Snapshot == r.last && (!r.behind || in.Err != nil):
 		r.used = latest(r.used, in.Started)
@@ -418,7 +417,7 @@ func (k *checker) lookedAt(in Looked) {
 	older := in.Started.Before(p.used)
 	if r := k.roots[p.root]; !older && in.Started.Before(r.used) { // an unchanged scan was newer; whether it counts is open
 		older = differs && !k.chose(p.path, EventReplaced, EventAdopted)
-	} else if older && p.entry.Stale != nil { // FINDING 13
+	} else if older && p.entry.Stale != nil { // a scan after that one could not see it: whether the look counts is open
 		older = !differs || !k.chose(p.path, EventReplaced, EventAdopted)
 	}
 	if older {
