@@ -76,7 +76,6 @@ func (k *checker) scan(in Scanned) {
 	r.looked = true
 	switch {
 	case in.Snapshot == nil:
-		r.used = latest(r.used, in.Started) // FINDING 9
 		return
 	case in.Snapshot == r.last && (!r.behind || in.Err != nil):
 		r.used = latest(r.used, in.Started)
@@ -379,7 +378,7 @@ func (k *checker) lookAt(e Look) {
 		k.failf("look %d at %q beside %d", e.ID, e.Path, p.look.id)
 	case k.now.Before(p.lastLook.Add(lookGap)):
 		k.failf("look %d at %q, which was looked at at %v", e.ID, e.Path, p.lastLook)
-	case w == nil: // one that was planned, and has lost its reason: harmless
+	case w == nil, w.why == doubt: // one that was planned, and has lost its reason: harmless
 		k.counts["looks without a reason"]++
 	case w.what != waitLook && w.what != waitEither:
 		k.failf("look %d at %q for no reason", e.ID, e.Path)
@@ -387,7 +386,7 @@ func (k *checker) lookAt(e Look) {
 		k.failf("look %d at %q before %v (L1)", e.ID, e.Path, w.from)
 	}
 	p.look, p.lastLook = f, k.now
-	if w != nil {
+	if w != nil && w.why != doubt {
 		w.what, w.by = looking, time.Time{}
 		if w.why == lost {
 			p.lastCheck, p.lastCheckOf = k.now, p.instance
@@ -411,14 +410,14 @@ func (k *checker) lookedAt(in Looked) {
 		return
 	}
 	w := p.wait
-	if w == nil { // it has answered meanwhile
+	if w == nil || w.why == doubt { // it has answered meanwhile
 		w = &waitModel{}
 	}
 	differs := in.Err == nil && (in.Entry.ID != p.entry.ID || in.Entry.Maybe != p.entry.Maybe)
 	older := in.Started.Before(p.used)
 	if r := k.roots[p.root]; !older && in.Started.Before(r.used) { // an unchanged scan was newer; whether it counts is open
 		older = differs && !k.chose(p.path, EventReplaced, EventAdopted)
-	} else if older && p.entry.Stale != nil { // FINDING 13
+	} else if older && p.entry.Stale != nil { // a scan after that one could not see it: whether the look counts is open
 		older = !differs || !k.chose(p.path, EventReplaced, EventAdopted)
 	}
 	if older {

@@ -305,7 +305,7 @@ func (k *checker) wantsProbe(p *pathModel) (want, first bool, at time.Time) {
 			return true, false, at
 		}
 	case p.current() && p.held.since.IsZero():
-		if h := p.held; h.conn.live() && !h.told && !k.cfg.Observe && !p.leaving() && (h.ack == "" || h.ack == AckNo) {
+		if h := p.held; h.conn.live() && p.look == nil && !h.told && !k.cfg.Observe && !p.leaving() && (h.ack == "" || h.ack == AckNo) {
 			if k.now.Before(h.next) {
 				return false, false, h.next
 			}

@@ -458,9 +458,6 @@ func (k *checker) departed(p *pathModel, f *flightModel) {
 	if p.wait != nil && p.wait.why == doubt {
 		p.wait = nil
 	}
-	if !h.since.IsZero() && p.entry.ID.Inode == 0 && p.present && f.instance == p.instance {
-		p.wait = &waitModel{why: pace, what: waitAsk, from: k.now, by: k.now.Add(5 * time.Second)} // FINDING 11
-	}
 	switch {
 	case k.stopping:
 	case k.excludes(key):
@@ -514,8 +511,6 @@ func (k *checker) notified(in Notified) {
 			p.held.fails++
 			p.want(EventNotAcknowledged)
 		}
-	default:
-		p.mays = append(p.mays, EventNotAcknowledged) // FINDING 8
 	}
 }
 
