@@ -200,6 +200,7 @@ func (k *checker) checked(p *pathModel, f *flightModel, in Asked, conn *connMode
 		}
 		k.unreachable(p)
 		p.early = p.early || f.again
+		p.doubted = p.doubted || f.doubt // the next one has it to settle
 		return
 	case known:
 		v := p.held.compare(in, f)

@@ -163,7 +163,7 @@ func (c *Core) recognized(s *socket, in Asked, conn EffectID, moved bool) {
 	} else {
 		h.checkAt, h.doubt = time.Time{}, false
 	}
-	s.tries, s.err, s.nextTry, s.info = 0, "", c.now, &in.Info
+	s.tries, s.err, s.nextTry, s.lookAt, s.info = 0, "", c.now, time.Time{}, &in.Info
 	s.delays.reset()
 	c.emit(level, s.event(kind))
 }

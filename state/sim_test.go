@@ -352,11 +352,11 @@ func TestSimulation(t *testing.T) {
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
 		t.Logf("%8d %s", counts[what], what)
 	}
+	if counts["inputs"] < 500_000 { // the ends of short runs, where little happens, weigh too much
+		return
+	}
 	if counts["asks"]*5 < counts["inputs"] {
 		t.Errorf("only %d of %d inputs led to a dial", counts["asks"], counts["inputs"])
-	}
-	if counts["inputs"] < 500_000 {
-		return
 	}
 	var missing []string
 	for _, transition := range simTransitions {
