@@ -65,7 +65,8 @@ type Event struct {
 	Error  string `json:"error,omitempty"`
 	Tries  int    `json:"tries,omitempty"`
 	// Holder is the path of the instance that a standby stands by for.
-	Holder string `json:"holder,omitempty"`
+	Holder       string `json:"holder,omitempty"`
+	HolderBase64 string `json:"holder_base64,omitempty"`
 	// Took is, of a registered event, the seconds from the dial to the end of Register.
 	Took    float64     `json:"took_seconds,omitempty"`
 	NextTry time.Time   `json:"next_try,omitzero"`
@@ -89,7 +90,7 @@ const (
 
 func (c *Core) emit(level Level, e Event) {
 	e.Version, e.Time = APIVersion, c.now
-	e.PathBase64, e.RootBase64 = scanner.Base64(e.Path), scanner.Base64(e.Root)
+	e.PathBase64, e.RootBase64, e.HolderBase64 = scanner.Base64(e.Path), scanner.Base64(e.Root), scanner.Base64(e.Holder)
 	c.do(Emit{level, e})
 }
 
