@@ -24,6 +24,8 @@ const (
 	Refused
 	// Permanent: asked again when the socket changes, on Retry, or after ten minutes (R13).
 	Permanent
+	// Local: the cause is on our side, as a lack of descriptors is. Tried again with backoff; it says nothing of the plugin.
+	Local
 	// Stale: what is at the path is not what a scan found there. It is looked at again (R15).
 	Stale
 )
