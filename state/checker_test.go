@@ -864,8 +864,11 @@ func (k *checker) after(out []Effect) {
 	}
 	awaited, goOn, held := 0, 0, 0
 	for path, p := range k.paths {
-		if p.answer != nil && (p.call == nil || p.call.started.Equal(k.now)) && k.now.Sub(p.answer.at) >= 250*time.Millisecond {
+		if p.answer != nil && (p.call == nil && k.now.Sub(p.answer.at) >= parkedFrom || p.call != nil && k.now.Sub(p.call.started) >= parkedFrom) {
 			p.awaited = false // it waits for others
+		}
+		if p.answer != nil && p.call != nil && p.call.started.Equal(k.now) && k.now.Sub(p.answer.at) >= parkedFrom && p.awaited {
+			p.goesOn = true // until this moment it did, and both are right
 		}
 		for _, kinds := range p.wants {
 			k.failf("%q: no event %s", path, kinds)

@@ -173,9 +173,12 @@ func (s *socket) registration(a *answer) Registration {
 	return Registration{Entry: s.entry, Type: a.info.Type, Name: a.info.Name, Endpoint: a.info.Endpoint, Versions: a.info.Versions}
 }
 
-// waits reports whether the instance has answered and has waited for its handler for as long as a call may have a place.
-func (s *socket) waits(now time.Time) bool {
-	return s.answer != nil && s.call == nil && now.Sub(s.answer.since) >= parkAge
+// waitsFrom is since when the instance, which has answered, waits for its handler, or for the call that runs.
+func (s *socket) waitsFrom() time.Time {
+	if s.call != nil {
+		return s.call.began
+	}
+	return s.answer.since
 }
 
 // wake has the socket tried at once, by whatever its next step is.
@@ -217,7 +220,7 @@ func (c *Core) advance(s *socket) {
 		c.version++
 		return
 	}
-	if s.untried && s.waits(c.now) {
+	if s.untried && s.answer != nil && c.now.Sub(s.waitsFrom()) >= parkAge {
 		c.tried(s) // O3: it has answered, and the rest is up to others
 	}
 	c.startLook(s)
@@ -259,7 +262,7 @@ func (c *Core) nextLook(s *socket) (at time.Time) {
 		earlier(a.ack.next)
 	}
 	if s.untried && s.answer != nil {
-		earlier(s.answer.since.Add(parkAge))
+		earlier(s.waitsFrom().Add(parkAge))
 	}
 	if h := s.registered; h != nil {
 		earlier(h.makeWay)
