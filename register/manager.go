@@ -89,7 +89,7 @@ func NewManager(cfg Config) (*Manager, error) {
 }
 
 // AddHandler makes h the handler of a plugin type, before or while Run runs. Sockets that wait for the type are tried at once (R8).
-// An empty type, a nil handler or a second handler for a type is an error.
+// An empty type, a nil handler or a second handler for a type is an error. Once Run has ended h is never called.
 func (m *Manager) AddHandler(pluginType string, h Handler) error {
 	switch {
 	case pluginType == "":

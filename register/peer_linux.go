@@ -21,8 +21,10 @@ func peerOf(conn net.Conn) (state.Peer, bool) {
 		return state.Peer{}, false
 	}
 	p := state.Peer{UID: int(cred.Uid)}
-	// The process may have ended, and its number may be another's by now. That does no harm: the plugin has not been asked yet, and a process that has ended
-	// does not answer, so no registration ever stands with the wrong time.
+	// The process may have ended: a plugin that has made itself a daemon is another process than the one that called listen. Its number may be another
+	// process's by now, whose start then stands here. The same is read for each connection until that one ends too, or the system starts anew. Then
+	// the plugin counts as another instance when its connection ends (L1), which costs a registration and is never the other way round: to be taken for
+	// the same, number and start both have to be.
 	if start := startOf(int(cred.Pid)); start != 0 {
 		p.PID, p.Start = int(cred.Pid), start
 	}
