@@ -21,10 +21,9 @@ func peerOf(conn net.Conn) (state.Peer, bool) {
 		return state.Peer{}, false
 	}
 	p := state.Peer{UID: int(cred.Uid)}
-	// The process may have ended: a plugin that has made itself a daemon is another process than the one that called listen. Its number may be another
-	// process's by now, whose start then stands here. The same is read for each connection until that one ends too, or the system starts anew. Then
-	// the plugin counts as another instance when its connection ends (L1), which costs a registration and is never the other way round: to be taken for
-	// the same, number and start both have to be.
+	// The process may have ended, as it has where a plugin has made itself a daemon, and its number may be another's by now. If that one ends too, the plugin counts
+	// as another instance at the next connection, which costs one registration (L1). Another instance is never taken for the same: no two processes have had
+	// one number and one start.
 	if start := startOf(int(cred.Pid)); start != 0 {
 		p.PID, p.Start = int(cred.Pid), start
 	}

@@ -194,21 +194,6 @@ func TestStuckScan(t *testing.T) {
 	}
 }
 
-func TestStuckDial(t *testing.T) {
-	bubble(t, Config{}, func(w *world) {
-		w.node.Inject(at("a.sock"), simfs.OpDial, simfs.Fault{Hook: func() { w.sleep(time.Hour) }})
-		p := w.bind("a.sock", simfs.Plugin{})
-		w.run()
-		w.pass(time.Second)
-		w.stopTimed(DefaultStopTimeout, "dial and GetInfo of /plugins/a.sock")
-		w.pass(time.Hour) // the dial succeeds now
-		if n := p.Record().Conns; n != 0 {
-			w.Errorf("S3: %d connections are open", n)
-		}
-		w.calls()
-	})
-}
-
 // S1, S3: whenever it is stopped, Run returns at once, nothing is open, and no handler is called afterwards (bubble checks the rest).
 func TestStopAtManyMoments(t *testing.T) {
 	for at := time.Duration(0); at < 9*time.Second; at += 90 * time.Millisecond {
