@@ -272,7 +272,7 @@ func (c *Core) observedNow(s *socket, f *flight) {
 // takeOver makes the answer that led to h its witness.
 func (c *Core) takeOver(s *socket, h *held) {
 	h.said, s.answer = s.answer, nil
-	h.said.ack = acknowledgment{}
+	h.said.ack.toldAgain(h.said.ack)
 	s.tries, s.err, s.refused, s.spent, s.nextTry = 0, "", accepted, false, c.now
 	s.delays.reset()
 	s.lines.recovered()

@@ -165,6 +165,10 @@ func (k *checker) changed(p *pathModel, e scanner.Entry) {
 			p.probe.again = true
 			return
 		}
+		if !p.held.since.IsZero() {
+			p.doubted = true // it is asked by its backoff in any case
+			return
+		}
 		p.wait = k.doubts(p)
 	default:
 		k.replaced(p, was)
@@ -178,9 +182,6 @@ func (k *checker) doubts(p *pathModel) *waitModel {
 	}
 	p.doubted = true
 	at := latest(k.now, p.lastReset.Add(5*time.Second))
-	if !p.held.since.IsZero() { // its backoff may go before
-		at = time.Time{}
-	}
 	return &waitModel{why: doubt, what: waitAsk, from: latest(k.now, p.reset0.Add(5*time.Second)), by: at}
 }
 

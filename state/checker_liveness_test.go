@@ -240,7 +240,9 @@ func (k *checker) reached(p *pathModel, f *flightModel, in Asked, conn *connMode
 	p.want(event)
 	k.counts["same instance over a new connection"]++
 	h.conn, h.peer, h.since = conn, in.Peer, time.Time{}
-	h.ack, h.told, h.fails, h.next = "", false, 0, time.Time{}
+	if h.told, h.fails, h.next = false, 0, (time.Time{}); h.ack != AckUnsupported {
+		h.ack = ""
+	}
 	p.tries, p.transient, p.refused = 0, 0, accepted
 	p.next = k.now
 	p.wait = nil

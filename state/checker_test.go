@@ -147,6 +147,7 @@ type answerModel struct {
 	conn *connModel
 	info Info
 	peer *Peer
+	at   time.Time
 	ack  Acknowledged // of a standby
 	open bool         // it may have been dropped: the next effect tells
 }
@@ -323,7 +324,7 @@ func (k *checker) tried(p *pathModel, in Asked, conn *connModel) {
 	switch {
 	case in.Err == nil && k.types[in.Info.Type]:
 		p.info, p.refused = &in.Info, accepted
-		p.answer = &answerModel{conn: conn, info: in.Info, peer: in.Peer}
+		p.answer = &answerModel{conn: conn, info: in.Info, peer: in.Peer, at: k.now}
 		p.blocked, p.next = nil, k.now
 	case in.Err == nil:
 		p.info = &in.Info
@@ -438,6 +439,9 @@ func (k *checker) observed(p *pathModel, f *flightModel) {
 func (p *pathModel) succeeds(event EventKind) {
 	a := p.answer
 	p.held.conn, p.held.info, p.held.peer, p.held.told = a.conn, a.info, a.peer, a.ack != ""
+	if a.ack == AckUnsupported {
+		p.held.ack, p.held.told = a.ack, false
+	}
 	p.answer, p.spent = nil, false
 	p.tries, p.transient, p.refused = 0, 0, accepted
 	p.awaited = false
@@ -860,6 +864,12 @@ func (k *checker) after(out []Effect) {
 	}
 	awaited, goOn, held := 0, 0, 0
 	for path, p := range k.paths {
+		if p.answer != nil && (p.call == nil && k.now.Sub(p.answer.at) >= parkedFrom || p.call != nil && k.now.Sub(p.call.started) >= parkedFrom) {
+			p.awaited = false // it waits for others
+		}
+		if p.answer != nil && p.call != nil && p.call.started.Equal(k.now) && k.now.Sub(p.answer.at) >= parkedFrom && p.awaited {
+			p.goesOn = true // until this moment it did, and both are right
+		}
 		for _, kinds := range p.wants {
 			k.failf("%q: no event %s", path, kinds)
 		}

@@ -173,6 +173,18 @@ func (c *Core) Deadline() time.Time {
 // Knows reports whether there is a socket at path.
 func (c *Core) Knows(path string) bool { return c.sockets[path] != nil }
 
+// Held returns the paths of what a handler holds, sorted: also where another instance is at the path by now.
+func (c *Core) Held() []string {
+	var paths []string
+	for _, s := range c.sockets {
+		if s.registered != nil && !s.registered.observed {
+			paths = append(paths, s.path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
 // settle gives every socket that something happened to what it needs now, until nothing is left to give.
 func (c *Core) settle() {
 	for more := true; more; more = c.makeRoom() || len(c.dirty) > 0 {

@@ -37,7 +37,7 @@ type driver struct {
 	events []Emit
 	last   map[string]*scanner.Snapshot
 
-	unchecked bool
+	unchecked bool // for inputs that the checker does not know
 }
 
 func drive(t *testing.T, cfg Config) *driver {
@@ -270,8 +270,8 @@ func (t trace) String() string { return fmt.Sprintf("%x", t.hash.Sum64()) }
 
 // left is what a Core still holds that it should not, when there is nothing to do.
 func left(c *Core) string {
-	return cmp.Diff([]int{0, 0, 0, 0, 0, 0, 0}, []int{
-		len(c.sockets), len(c.flights), len(c.reserved), len(c.waiting), c.probes.used, c.calls.used, len(c.dirty),
+	return cmp.Diff([]int{0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, []int{
+		len(c.sockets), len(c.flights), len(c.reserved), len(c.waiting), c.probes.used, c.calls.used, len(c.dirty), len(c.links), len(c.members), c.parked,
 	})
 }
 

@@ -415,7 +415,7 @@ func (h *history) empty() {
 		h.err = fmt.Errorf("%san empty core still waits for %v", story(h.steps), at)
 	}
 	if l := left(h.core); l != "" && !h.check.stopping {
-		h.err = fmt.Errorf("something is left: sockets, flights, reserved, waiting, probes, calls, dirty (-want +got):\n%s", l)
+		h.err = fmt.Errorf("something is left: sockets, flights, reserved, waiting, probes, calls, dirty, links, members, parked (-want +got):\n%s", l)
 	}
 	if len(h.check.conns) > 0 {
 		h.err = fmt.Errorf("connections are left: %v", h.check.conns)

@@ -119,7 +119,7 @@ func (c *Core) instance(s *socket, e scanner.Entry) {
 	s.generation, s.entry, s.gone, s.found, s.info = c.generation, e, false, c.now, nil
 	s.rank = rank{c.seen, e.ID.ModTime, s.path}
 	s.spent, s.saidStandby, s.evicted, s.redials = false, false, false, 0
-	s.stale, s.lookAt = "", time.Time{}
+	s.stale, s.lookAt, s.vanished = "", time.Time{}, false
 	c.dropLook(s)
 	c.dropOutdated(s)
 	c.touch(s)

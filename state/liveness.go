@@ -88,6 +88,11 @@ func (c *Core) looked(in Looked) {
 	switch {
 	case errors.Is(in.Err, fs.ErrNotExist):
 		c.do(Rescan{s.root.Path})
+		if s.vanished && stale != "" {
+			c.missed(s, stale) // the scans had their time, and cannot tell
+			return
+		}
+		s.vanished = true
 		if later := c.now.Add(goneGrace); s.nextTry.Before(later) {
 			s.nextTry = later
 		}
@@ -128,6 +133,9 @@ func (c *Core) checked(s *socket, f *flight, in Asked, conn EffectID) {
 	case in.Failure == Stale:
 		c.close(conn)
 		c.lookAgain(s, in.Err)
+	case in.Failure == Local:
+		c.close(conn)
+		c.postpone(s, in.Err.Error())
 	case moved && c.resetByStamps(s):
 		c.close(conn)
 	default:
@@ -156,7 +164,9 @@ func (c *Core) recognized(s *socket, in Asked, conn EffectID, moved bool) {
 		kind, level = EventReachable, s.lines.recovered()
 	}
 	c.hang(h.said)
-	h.said = &answer{generation: s.generation, info: in.Info, peer: in.Peer, conn: conn, asked: h.said.asked, since: c.now}
+	said := &answer{generation: s.generation, info: in.Info, peer: in.Peer, conn: conn, asked: h.said.asked, since: c.now}
+	said.ack.toldAgain(h.said.ack)
+	h.said = said
 	h.lost = time.Time{}
 	if moved && s.entry.ID.Inode == 0 {
 		c.doubt(s) // the answer may be older than the last change
@@ -173,8 +183,8 @@ func (c *Core) recognized(s *socket, in Asked, conn EffectID, moved bool) {
 func (c *Core) doubt(s *socket) {
 	h := s.registered
 	h.doubt = true
-	if h.checkAt.After(c.now) {
-		return
+	if h.checkAt.After(c.now) || !h.lost.IsZero() {
+		return // it is asked in any case
 	}
 	h.checkAt = c.now
 	if earliest := s.lastReset.Add(stampReset); h.checkAt.Before(earliest) {
@@ -205,6 +215,12 @@ func (c *Core) unreachable(s *socket, cause string) {
 	s.nextTry, s.never = c.now.Add(s.delays.next(c.random)), false
 	h.checkAt = c.now
 	c.failed(s, cause, 0, EventUnreachable, Warn)
+}
+
+// postpone plans the next check after one that could not be made. What is registered is not to blame.
+func (c *Core) postpone(s *socket, cause string) {
+	s.nextTry, s.never = c.now.Add(s.delays.next(c.random)), false
+	c.failed(s, cause, 0, EventFailing, Warn)
 }
 
 // lookAgain has a dial that found another file than the scanned one judged by a look (R15).

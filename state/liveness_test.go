@@ -505,3 +505,86 @@ func TestDropsConnections(t *testing.T) {
 		t.Errorf("%d dials in an hour", asks)
 	}
 }
+
+// L1, L2, O3: where no scan can confirm that a socket is gone, a dial that finds nothing counts like any other that fails.
+func TestLookFindsNothingForEver(t *testing.T) {
+	stale := func(d *driver, id EffectID) []string {
+		return d.step(Asked{ID: id, Err: errTest, Failure: Stale})
+	}
+	nothing := func(d *driver, id EffectID) []string {
+		return d.step(Looked{ID: id, Err: fs.ErrNotExist, Started: d.now})
+	}
+	d := witnessed(t, Config{}, sock("a", 1, 1), &first)
+	d.ended(1, false)
+	d.want(nothing(d, 5), "rescan "+dir)
+	d.want(d.wait(goneGrace), "6 ask a")
+	d.want(stale(d, 6), "7 look a")
+	d.want(nothing(d, 7), "rescan "+dir)
+	d.phase(dir+"/a", Unreachable)
+	for id := EffectID(8); ; id += 2 {
+		lines := d.wait(d.core.Deadline().Sub(d.now))
+		if count(lines, "deregister a CSI/x inode 1") > 0 {
+			break
+		}
+		d.want(lines, fmt.Sprintf("%d ask a", id))
+		d.want(stale(d, id), fmt.Sprintf("%d look a", id+1))
+		d.want(nothing(d, id+1), "rescan "+dir)
+		if id > 30 {
+			t.Fatal("it is asked too often")
+		}
+	}
+	if d.now.Sub(start) > defaultGrace+time.Second {
+		t.Errorf("deregistered after %v", d.now.Sub(start))
+	}
+
+	d = drive(t, Config{})
+	d.scan(sock("a", 1, 1))
+	d.want(stale(d, 1), "2 look a")
+	d.want(nothing(d, 2), "rescan "+dir)
+	d.want(d.wait(goneGrace), "3 ask a")
+	d.want(stale(d, 3), "4 look a")
+	d.want(nothing(d, 4), "rescan "+dir, "synced")
+	d.phase(dir+"/a", Backoff)
+}
+
+// L1: what keeps us from asking says nothing of the plugin.
+func TestCheckCannotBeMade(t *testing.T) {
+	d := witnessed(t, Config{}, sock("a", 1, 1), &first)
+	d.unchecked = true // the checker does not know Local
+	d.ended(1, true)
+	d.looks(5, sock("a", 1, 1))
+	for id := EffectID(6); d.now.Sub(start) < time.Hour; id++ {
+		d.step(Asked{ID: id, Err: errTest, Failure: Local})
+		d.phase(dir+"/a", Registered)
+		if s := d.socket(dir + "/a"); s.LastError != "it broke" || s.NextTry.IsZero() {
+			t.Fatalf("the view has %+v", s)
+		}
+		d.want(d.wait(d.core.Deadline().Sub(d.now)), fmt.Sprintf("%d ask a", id+1))
+	}
+	d.want(d.by(d.core.lastID, &first, csi, "x"), skip)
+	d.phase(dir+"/a", Registered)
+	if s := d.socket(dir + "/a"); s.LastError != "" || s.Tries != 0 {
+		t.Errorf("the view has %+v", s)
+	}
+	if n := len(d.took(Warn)); n > 2 {
+		t.Errorf("%d warnings in an hour", n)
+	}
+}
+
+// R4: a plugin that does not know Notify is not bothered again by a new connection.
+func TestUnsupportedStays(t *testing.T) {
+	d := drive(t, Config{})
+	d.step(HandlerAdded{Type: csi})
+	d.scan()
+	d.scan(sock("a", 1, 1))
+	d.by(1, &first, csi, "x")
+	d.ok(2)
+	d.ok(3)
+	d.step(Notified{ID: 4, Err: errTest, Failure: Unsupported})
+	d.ended(1, true)
+	d.looks(5, sock("a", 1, 1))
+	d.want(d.by(6, &first, csi, "x"))
+	if got := d.socket(dir + "/a").Acknowledged; got != AckUnsupported {
+		t.Errorf("acknowledged: %q", got)
+	}
+}

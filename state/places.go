@@ -1,11 +1,22 @@
 package state
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // running is the probes, or the handler calls, that hold a place, in the order in which they began.
 type running []*flight
 
-func (r *running) add(f *flight) { *r = append(*r, f) }
+// manyOver is how many there may be before those that are over are taken out: behind one that never ends they would be kept for ever.
+const manyOver = 256
+
+func (r *running) add(f *flight) {
+	if len(*r) >= manyOver {
+		*r = slices.DeleteFunc(*r, func(f *flight) bool { return f.over })
+	}
+	*r = append(*r, f)
+}
 
 // oldest returns the one that has run longest; nil: none runs.
 func (r *running) oldest() *flight {

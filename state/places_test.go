@@ -67,7 +67,7 @@ func TestParking(t *testing.T) {
 	if s := d.socket(dir + "/s0002"); s.Call == nil || s.Call.Verb != "validate" || s.Call.Parked || !s.Call.Since.Equal(start) {
 		t.Fatalf("the view has %+v", s.Call)
 	}
-	d.want(d.wait(250*time.Millisecond), "5 validate s0000 CSI/3 inode 1")
+	d.want(d.wait(250*time.Millisecond), "5 validate s0000 CSI/3 inode 1", "synced") // the third waits for the others (O3)
 	if s := d.socket(dir + "/s0002"); !s.Call.Parked {
 		t.Error("it is not parked")
 	}
@@ -107,4 +107,27 @@ func TestNoEvictionWhileProbesEnd(t *testing.T) {
 		d.want(d.refused(id)[:1], fmt.Sprintf("%d ask s%04d", id+4, 39-(id+3)))
 	}
 	d.want(d.wait(20*time.Millisecond), "cancel 31", "35 ask s0005", "cancel 32", "36 ask s0004", "cancel 33", "37 ask s0003", "cancel 34", "38 ask s0002")
+}
+
+// S4: behind a probe that never ends nothing is kept of those that did.
+func TestNothingIsKeptBehindAProbe(t *testing.T) {
+	d := drive(t, Config{})
+	d.scan(sock("hung", 1, 1))
+	for i := range EffectID(2000) {
+		d.scan(sock("hung", 1, 1), sock("a", uint64(i+2), 1))
+		d.refused(i + 2)
+	}
+	if n := len(d.core.probing); n > manyOver {
+		t.Errorf("%d are kept", n)
+	}
+}
+
+// O3: a try that waits for others is not waited for.
+func TestSyncedBehindAName(t *testing.T) {
+	d := drive(t, Config{})
+	d.step(HandlerAdded{Type: csi})
+	d.scan(sock("a", 1, 1), sock("b", 2, 1))
+	d.answers(1, csi, "x")
+	d.answers(2, csi, "x")
+	d.want(d.wait(time.Minute), "synced")
 }

@@ -110,6 +110,9 @@ func (c *Core) asked(in Asked) {
 	if conn != 0 {
 		c.links[conn] = s
 	}
+	if in.Failure != Stale {
+		s.vanished = false
+	}
 	switch moved := f.seen != s.entry.ID; {
 	case s.current():
 		c.checked(s, f, in, conn)

@@ -73,6 +73,7 @@ type socket struct {
 	looked                  time.Time // when the last look that was used started
 	lookedEnd               time.Time // when the last look ended
 	stale                   string    // why the last dial has to be judged by a look (R15)
+	vanished                bool      // a look has found nothing since something was last seen there
 	redials                 int       // without a minute's rest (L2)
 	probe, call             *flight
 	answer                  *answer  // the instance has answered and waits for its handler
@@ -131,6 +132,14 @@ type acknowledgment struct {
 // wanted reports whether the plugin is to be told, now or later.
 func (a *acknowledgment) wanted() bool { return a.was == "" || a.was == AckNo }
 
+// toldAgain has the plugin told anew, unless it is known not to listen (R4).
+func (a *acknowledgment) toldAgain(before acknowledgment) {
+	*a = acknowledgment{}
+	if before.was == AckUnsupported {
+		a.was = AckUnsupported
+	}
+}
+
 // message is a refusal on its way to the plugin (R3).
 type message struct {
 	generation uint64
@@ -162,6 +171,14 @@ func (s *socket) outdated(f *flight) bool { return s.gone || f.generation != s.g
 
 func (s *socket) registration(a *answer) Registration {
 	return Registration{Entry: s.entry, Type: a.info.Type, Name: a.info.Name, Endpoint: a.info.Endpoint, Versions: a.info.Versions}
+}
+
+// waitsFrom is since when the instance, which has answered, waits for its handler, or for the call that runs.
+func (s *socket) waitsFrom() time.Time {
+	if s.call != nil {
+		return s.call.began
+	}
+	return s.answer.since
 }
 
 // wake has the socket tried at once, by whatever its next step is.
@@ -203,6 +220,9 @@ func (c *Core) advance(s *socket) {
 		c.version++
 		return
 	}
+	if s.untried && s.answer != nil && c.now.Sub(s.waitsFrom()) >= parkAge {
+		c.tried(s) // O3: it has answered, and the rest is up to others
+	}
 	c.startLook(s)
 	if k := c.wantsProbe(s); k != none {
 		retry := s.evicted || k == ask && s.tries > 0 || k == tell && s.tries > 1 || k == acknowledge && s.link().ack.tries > 0
@@ -240,6 +260,9 @@ func (c *Core) nextLook(s *socket) (at time.Time) {
 	}
 	if a := s.link(); a != nil && a.ack.was == AckNo {
 		earlier(a.ack.next)
+	}
+	if s.untried && s.answer != nil {
+		earlier(s.waitsFrom().Add(parkAge))
 	}
 	if h := s.registered; h != nil {
 		earlier(h.makeWay)
@@ -323,7 +346,10 @@ func (s *socket) view() SocketView {
 		v.Holder, v.HolderBase64 = s.holder, scanner.Base64(s.holder)
 		v.Acknowledged = s.answer.ack.was
 	case Registered:
-		if a := h.said.ack; a.was == AckNo {
+		switch a := h.said.ack; {
+		case s.tries > 0:
+			v.NextTry = s.nextTry
+		case a.was == AckNo:
 			v.Tries, v.LastError, v.NextTry = a.tries, a.err, a.next
 		}
 	case Backoff, Rejected, NotPlugin, Unreachable:

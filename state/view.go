@@ -21,7 +21,7 @@ const (
 	Backoff       Phase = "backoff"       // the last try failed; NextTry says when the next one is
 	Rejected      Phase = "rejected"      // tried again when something changes, on Retry or, but for an unknown type, after ten minutes
 	NotPlugin     Phase = "ignored"       // it does not speak the registration protocol
-	Deregistering Phase = "deregistering" // it is gone and its handler is being told
+	Deregistering Phase = "deregistering" // it must go, for whatever Reason, and its handler is being told
 )
 
 // Acknowledged is whether a registered plugin took the news (R4). Empty: it has not been told yet.
