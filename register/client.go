@@ -182,8 +182,8 @@ const (
 	wsaNoBuffers = syscall.Errno(10055)
 )
 
-// lacks are what our own process, or the system, may run out of.
-var lacks = []error{errNoFile, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, wsaNoFiles, wsaNoBuffers}
+// ourCauses say nothing of the plugin: what our own process, or the system, may run out of, and calls that do not return (U4).
+var ourCauses = []error{errHung, errManyHung, errNoFile, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, wsaNoFiles, wsaNoBuffers}
 
 // failureOf says what an error means for the next try (L1, R4, R8, R10, R13).
 func failureOf(err error) state.Failure {
@@ -199,7 +199,7 @@ func failureOf(err error) state.Failure {
 	if errors.Is(err, errStale) {
 		return state.Stale
 	}
-	if slices.ContainsFunc(lacks, func(lack error) bool { return errors.Is(err, lack) }) {
+	if slices.ContainsFunc(ourCauses, func(cause error) bool { return errors.Is(err, cause) }) {
 		return state.Local
 	}
 	// A refused connection is never the verdict "not a socket" (D2); these are.

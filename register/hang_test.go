@@ -7,6 +7,7 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -205,4 +206,48 @@ func TestDialerExits(t *testing.T) {
 			w.Errorf("the error is %q, %d descriptors are counted", got, w.used())
 		}
 	})
+}
+
+// L1, U4: what keeps us from dialling a registered plugin says nothing of it, be it a lack of descriptors or a call that does not return. It stays registered.
+func TestCannotDialRegistered(t *testing.T) {
+	for name, test := range map[string]struct {
+		begin func(w *world) (end func())
+		want  string
+	}{
+		"no file is left": {func(w *world) func() {
+			f := w.m.files
+			f.limit(64, 1)
+			f.give(-f.most) // others have them
+			return func() { f.give(f.most) }
+		}, "dial: no file is left for a connection: of the 64 that the process may open 32 are kept free: raise its limit of open files (ulimit -n, LimitNOFILE=)"},
+		"EMFILE": {func(w *world) func() {
+			return w.node.Inject(at("a.sock"), simfs.OpDial, simfs.Fault{Err: syscall.EMFILE})
+		}, "dial: connect: too many open files"},
+		"hung": {func(w *world) func() {
+			free := make(chan struct{})
+			clear := w.node.Inject(at("a.sock"), simfs.OpDial, simfs.Fault{Hook: func() { <-free }})
+			return func() { clear(); close(free) }
+		}, "dial: " + errHung.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live(t, simfs.Config{}, Config{}, simfs.Plugin{Name: "a", PID: 10, Start: 100, MaxIdle: 5 * time.Second}, func(w *world, _ *simfs.Server) {
+				end := test.begin(w)
+				w.pass(time.Hour)
+				w.phase("a.sock", state.Registered)
+				if got := w.socket("a.sock").LastError; got != test.want {
+					w.Errorf("View shows %q, want %q", got, test.want)
+				}
+				if got := len(w.log.lines("[WARN]")); got > 2 {
+					w.Errorf("O1: %d warnings in an hour", got)
+				}
+				end()
+				w.pass(10 * time.Minute)
+				w.phase("a.sock", state.Registered)
+				if got := w.socket("a.sock").LastError; got != "" {
+					w.Errorf("View shows %q", got)
+				}
+				w.calls()
+			})
+		})
+	}
 }

@@ -2,7 +2,6 @@ package register
 
 import (
 	"context"
-	"slices"
 	"sort"
 	"time"
 
@@ -216,9 +215,6 @@ func (l *loop) finished(now time.Time) bool {
 // inFiles is how many calls of filesystems run. A dial is one of them once it was given up, before it is among running.
 func (l *loop) inFiles() int { return l.scans + len(l.looks) + l.dials.count() }
 
-// holding are the phases in which something is registered.
-var holding = []state.Phase{state.Registered, state.Unreachable, state.Deregistering}
-
 // left lists what is left behind, and ends its contexts: a Deregister's is not Run's own.
 func (l *loop) left() error {
 	var stuck []string
@@ -229,9 +225,9 @@ func (l *loop) left() error {
 		stuck = append(stuck, w.what+" of "+scanner.Quote(w.path))
 	}
 	if l.cfg.DeregisterOnStop {
-		for _, s := range l.View().Sockets {
-			if slices.Contains(holding, s.Phase) && !paths[s.Path] {
-				stuck = append(stuck, "Deregister of "+scanner.Quote(s.Path)+", which has not begun")
+		for _, path := range l.core.Held() { // only Run's goroutine changes the core
+			if !paths[path] {
+				stuck = append(stuck, "Deregister of "+scanner.Quote(path)+", which has not begun")
 			}
 		}
 	}
