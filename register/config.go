@@ -33,7 +33,7 @@ type Config struct {
 	// Peer says whose socket a connection leads to. nil: the operating system does, of its own sockets (Linux: user and process; darwin: user; Windows: nothing).
 	Peer PeerFunc
 	// AllowedUIDs are the users whose plugins are dealt with (X1, Unix): the socket's owner and the user who listens must both be among them, else the
-	// socket is rejected and nothing is sent to it. Where the filesystem is not the operating system's, only who listens is checked, as Peer says. Empty: anybody.
+	// socket is rejected and nothing is sent to it. In a root whose filesystem is not the operating system's only who listens is checked, as Peer says. Empty: anybody.
 	AllowedUIDs []int
 	// Observe has plugins asked and validated, and neither registered nor told anything (R18). A missing root is then waited for, never made (D8).
 	Observe bool
@@ -133,18 +133,16 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	c.Roots, c.AllowedUIDs = slices.Clone(c.Roots), slices.Clone(c.AllowedUIDs)
-	allOS := true
-	for i := range c.Roots {
-		allOS = allOS && isOS(c.Roots[i].FS)
-		if c.Observe {
+	if c.Observe {
+		for i := range c.Roots {
 			c.Roots[i].MissingRoot = scanner.WaitForRoot
 		}
 	}
 	switch {
 	case c.Dial == nil:
 		c.Dial = unixDialer(c.AllowedUIDs)
-	case len(c.AllowedUIDs) > 0 && allOS:
-		c.Dial = ownersOnly(c.Dial, c.AllowedUIDs)
+	case len(c.AllowedUIDs) > 0:
+		c.Dial = ownersOnly(c.Dial, c.AllowedUIDs, c.Roots)
 	}
 	if c.Peer == nil {
 		c.Peer = peerOf

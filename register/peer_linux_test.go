@@ -158,7 +158,7 @@ func TestRealOwner(t *testing.T) {
 	path := filepath.Join(socketDir(t), "a.sock")
 	l := listenAt(t, path)
 	me, other := os.Getuid(), os.Getuid()+1
-	ours := ownersOnly(dialUnix, []int{me})
+	ours := ownersOnly(dialUnix, []int{me}, nil)
 	reject := func(what string, dial Dialer, e scanner.Entry) {
 		t.Helper()
 		conn, err := dial(t.Context(), e)
@@ -179,7 +179,7 @@ func TestRealOwner(t *testing.T) {
 		_ = conn.Close()
 	}
 	reject("ours", unixDialer([]int{other}), e)
-	reject("another", ownersOnly(dialUnix, []int{other}), e)
+	reject("another", ownersOnly(dialUnix, []int{other}, nil), e)
 	if me != 0 || os.Getenv("PLUGPOLL_NOINOTIFY") != "" {
 		t.Skip("chown needs root, and not in the user namespace of noinotify.sh")
 	}
