@@ -91,6 +91,10 @@ bench-scan: ## measure scans and other ways of looking against what the system i
 bench-pace: ## measure what the interval costs and gives, on an idle machine (eight minutes)
 	go test -run '^$$' -bench '^BenchmarkPace$$' -benchtime 1x -timeout 1h ./register
 
+.PHONY: bench-http
+bench-http: ## measure registration beside a thousand status requests a second, on an idle machine (three minutes)
+	go test -run '^$$' -bench '^BenchmarkHTTP$$' -benchtime 1x -timeout 1h ./cmd/plugpoll
+
 .PHONY: bench-register
 bench-register: ## measure registration beside the kubelet's figures, on an idle machine (six minutes; SHORT=1: to try it out, one)
 	go test -run '^$$' -bench '^BenchmarkFigures$$' -benchtime 1x $(if $(SHORT),-short) -timeout 1h ./register

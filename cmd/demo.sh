@@ -38,6 +38,7 @@ The daemon watches $dir, and a plugin starts there.
 In another terminal, from this folder:
   add a plugin     $(word "$plugpoll") plugin --socket $(word "$dir/second.sock") --name second.example.com
   remove it        Ctrl-C there, or rm $(word "$dir/second.sock")
+  see it           $(word "$plugpoll") status, or http://127.0.0.1:9808/ in a browser
   look yourself    $(word "$plugpoll") scan $(word "$dir")
 Ctrl-C here ends the daemon and its plugin.
 

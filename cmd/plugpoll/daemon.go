@@ -33,6 +33,7 @@ type daemon struct {
 	log     hclog.Logger
 	stderr  *logWriter // log goes there
 	events  io.Writer  // nil: not printed
+	web     webOptions
 }
 
 func newDaemon(cfg register.Config, log hclog.Logger, stderr *logWriter) (*daemon, error) {
@@ -55,9 +56,14 @@ func (d *daemon) run(ctx context.Context) error {
 	// A log that nobody reads is no reason to stop; events that nobody reads are, and say so.
 	signal.Ignore(syscall.SIGPIPE)
 	defer d.handleSignals(cancel)()
+	web, err := d.web.serve(ctx, d.manager, d.cfg, d.log.Named("web"))
+	if err != nil {
+		return err
+	}
 	d.started()
 	printed := d.printEvents(cancel)
-	err := d.manager.Run(ctx)
+	err = d.manager.Run(ctx)
+	web.close()
 	select {
 	case printErr := <-printed:
 		err = errors.Join(printErr, err)

@@ -16,6 +16,7 @@ const (
 	exitFailed = 1
 	exitUsage  = 2
 	exitStuck  = 3
+	exitNeeds  = 4
 )
 
 // maxComplaint bounds a line on stderr: errors may carry what other processes said.
@@ -59,6 +60,9 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[*register.StuckError](err); ok {
 		return exitStuck
 	}
+	if needsAttention(err) {
+		return exitNeeds
+	}
 	return exitFailed
 }
 
@@ -66,6 +70,9 @@ func exitCode(err error) int {
 func complain(w io.Writer, err error) {
 	if _, ok := errors.AsType[saidError](err); ok {
 		return
+	}
+	if needsAttention(err) {
+		return // what was printed says more
 	}
 	for _, e := range flatten(err) {
 		text := e.Error()

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("GORACE") == "" {
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=10")
 	}
-	testscript.Main(m, map[string]func(){"plugpoll": main, "binds": binds})
+	testscript.Main(m, map[string]func(){"plugpoll": main, "binds": binds, "load": load})
 }
 
 func TestExitCode(t *testing.T) {

@@ -14,7 +14,8 @@ Exit codes:
   0  done, or stopped cleanly by a signal
   1  it failed; standard error says why
   2  bad flags or configuration; nothing was started
-  3  stopped, but some calls did not end or were not waited for`
+  3  stopped, but some calls did not end or were not waited for
+  4  status and why: something needs attention`
 
 // newRoot makes the tree of commands. Nothing of it is shared between two calls.
 func newRoot() *cobra.Command {
@@ -31,7 +32,7 @@ func newRoot() *cobra.Command {
 		RunE:                  group,
 		Args:                  cobra.ArbitraryArgs,
 	}
-	root.AddCommand(newRun(), newPlugin(), newScan(), newVersion())
+	root.AddCommand(newRun(), newStatus(), newWhy(), newWatch(), newPlugin(), newScan(), newVersion())
 	root.InitDefaultCompletionCmd()
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w (%s --help lists the flags)", err, cmd.CommandPath())

@@ -33,6 +33,9 @@ The log goes to standard error. If nobody reads it the daemon works on; lines th
 dropped, and a line says how many. With -o json each change is one line on standard output (docs/api.md); the
 first is the whole state. If its reader goes away the daemon stops and exits with 1.
 
+plugpoll status, why and watch ask it at --listen, where a browser finds a page as well, and monitoring /metrics,
+/healthz and /readyz. Nothing can be changed there. A port that is taken is a warning, unless --listen was given.
+
 SIGINT or SIGTERM stops it cleanly: plugins stay registered, unless --deregister-on-stop is given. A second
 signal ends it at once. SIGHUP has it read everything and retry what failed now.
 
@@ -43,6 +46,7 @@ var runTitles = map[string]string{
 	"dir":          "What to watch",
 	"observe":      "What to do with plugins",
 	"dial-timeout": "How long to wait",
+	"listen":       "Where to answer",
 	"output":       "What to print",
 }
 
@@ -64,6 +68,7 @@ type runOptions struct {
 	dial, info, notify, stop time.Duration
 	liveness, grace, call    time.Duration
 	maxDepth, maxEntries     int
+	web                      webOptions
 }
 
 func newRun() *cobra.Command {
@@ -86,6 +91,9 @@ func newRun() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if err := o.web.check(cmd, o.dirs); err != nil {
+			return err
+		}
 		if !o.observe && !o.exclusive {
 			if err := keepAway(cmd.Context(), cfg.Roots, log); err != nil {
 				return err
@@ -95,6 +103,7 @@ func newRun() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		d.web = o.web
 		if o.output.value == "json" {
 			d.events = cmd.OutOrStdout()
 		}
@@ -126,6 +135,8 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	addDuration(cmd, &o.grace, "root-grace", scanner.DefaultRootGrace, "how long a directory may be missing or unmounted until its plugins are deregistered; negative: for ever")
 	addDuration(cmd, &o.call, "call-timeout", scanner.DefaultCallTimeout, "how long a call of the filesystem may take until its path is left alone; negative: for ever")
 	addDuration(cmd, &o.stop, "stop-timeout", register.DefaultStopTimeout, "how long to wait for running calls when stopped")
+
+	o.web.add(cmd)
 
 	o.output = addOutput(cmd, "what to print on standard output: nothing (text) or one event per line (json)")
 	o.logLevel = addChoice(cmd, "log-level", "", "info", "how much to log", "trace", "debug", "info", "warn", "error", "off")

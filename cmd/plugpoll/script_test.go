@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -114,7 +115,11 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	if asNobody && os.Geteuid() == 0 {
 		program = copyOfPlugpoll(ts)
 	}
-	cmd := exec.Command(program, args[2:]...)
+	words := args[2:]
+	if len(words) > 0 && words[0] == "run" && !slices.Contains(words, "--listen") {
+		words = append(words, "--listen", "none") // the scripts run beside one another, and the usual port is one
+	}
+	cmd := exec.Command(program, words...)
 	cmd.Dir = ts.Getenv("WORK")
 	for _, key := range []string{"PATH", "HOME", "TMPDIR", "JOURNAL_STREAM", "GORACE"} {
 		cmd.Env = append(cmd.Env, key+"="+ts.Getenv(key))

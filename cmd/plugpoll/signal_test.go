@@ -50,7 +50,7 @@ func TestBlockedReader(t *testing.T) {
 			r, w := fullPipe(t)
 			defer func() { _ = r.Close() }()
 			var stderr buffer
-			cmd := exec.CommandContext(t.Context(), "plugpoll", "run", "--dir", t.TempDir(), "-o", "json")
+			cmd := exec.CommandContext(t.Context(), "plugpoll", "run", "--listen", "none", "--dir", t.TempDir(), "-o", "json")
 			cmd.Stdout, cmd.Stderr = w, &stderr
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)

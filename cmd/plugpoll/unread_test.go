@@ -26,7 +26,7 @@ func startUnread(t *testing.T, stderr, stdout *os.File, flags ...string) *exec.C
 		t.Skip("it sends Unix signals")
 	}
 	made := filepath.Join(t.TempDir(), "made by the daemon")
-	cmd := exec.CommandContext(t.Context(), "plugpoll", append([]string{"run", "--dir", made}, flags...)...)
+	cmd := exec.CommandContext(t.Context(), "plugpoll", append([]string{"run", "--listen", "none", "--dir", made}, flags...)...)
 	if stderr != nil {
 		cmd.Stderr = stderr
 	}

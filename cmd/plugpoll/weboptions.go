@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
+
+	"github.com/plugpoll/plugpoll/register"
+	"github.com/plugpoll/plugpoll/scanner"
+)
+
+// webOptions are the flags of run that say where it answers.
+type webOptions struct {
+	listen, metricsListen string
+
+	status, metrics address
+	asked           bool // --listen was given: that it cannot be had is an error
+}
+
+func (o *webOptions) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.listen, "listen", defaultListen, "`address` to answer status, why, watch and browsers at: HOST:PORT, unix:/PATH, or none")
+	cmd.Flags().StringVar(&o.metricsListen, "metrics-listen", "", "another `address` for /metrics, /healthz and /readyz alone (default none)")
+	complete(cmd, "listen", defaultListen, "none")
+	complete(cmd, "metrics-listen", "none")
+}
+
+// check reads the flags.
+func (o *webOptions) check(cmd *cobra.Command, dirs []string) error {
+	o.asked = cmd.Flags().Changed("listen")
+	var errs [2]error
+	o.status, errs[0] = parseAddress("--listen", o.listen)
+	o.metrics, errs[1] = parseAddress("--metrics-listen", o.metricsListen)
+	if errors.Join(errs[:]...) == nil {
+		errs = [2]error{outside("--listen", o.status, dirs), outside("--metrics-listen", o.metrics, dirs)}
+	}
+	if o.status == o.metrics && !o.status.isZero() && errs[1] == nil && o.status.at != "" && !freePort(o.status) {
+		errs[1] = usagef("--metrics-listen is the same as --listen, where the metrics are as well: leave it out, or name another address")
+	}
+	return usage(errs[:]...)
+}
+
+func freePort(a address) bool {
+	_, port, _ := net.SplitHostPort(a.at)
+	return a.network == "tcp" && port == "0"
+}
+
+// outside refuses a socket that the daemon would take for a plugin's.
+func outside(flag string, a address, dirs []string) error {
+	inside := func(dir string) bool { return scanner.Nested(dir, a.at, runtime.GOOS) }
+	if a.network == "unix" && slices.ContainsFunc(dirs, inside) {
+		return usagef("%s is %s, inside a watched directory: it would be taken for a plugin", flag, a)
+	}
+	return nil
+}
+
+// serve opens what the flags ask for. A daemon that merely found its usual port taken works on without.
+func (o *webOptions) serve(ctx context.Context, m *register.Manager, cfg register.Config, log hclog.Logger) (*web, error) {
+	w := &web{log: log, unfollow: func() {}}
+	if o.status.isZero() && o.metrics.isZero() {
+		return w, nil
+	}
+	s := newSite(m, longestInterval(cfg), metricsOf(m))
+	following, unfollow := context.WithCancel(context.WithoutCancel(ctx)) // the last events are those of Run's end
+	w.unfollow = unfollow
+	events := m.Events(following)
+	w.serving.Go(func() { s.feed.run(events) })
+	for _, one := range []struct {
+		flag    string
+		at      address
+		handler http.Handler
+		must    bool
+	}{
+		{"--listen", o.status, s.status(o.status), o.asked},
+		{"--metrics-listen", o.metrics, s.numbers(), true},
+	} {
+		if one.at.isZero() {
+			continue
+		}
+		addr, err := w.open(ctx, one.at, one.handler)
+		switch {
+		case err == nil:
+			log.Info("answering", "flag", one.flag, "address", shown(addr.String()))
+			if !one.at.local() && one.flag == "--listen" {
+				log.Warn("other machines can read the names and errors of all plugins here", "address", shown(addr.String()))
+			}
+		case one.must:
+			w.close()
+			return nil, fmt.Errorf("%s: %w", one.flag, err)
+		default:
+			log.Warn("not answering: status, why, watch and browsers find nothing here; name another address with --listen, or none", "error", shown(err.Error()))
+		}
+	}
+	return w, nil
+}
+
+func longestInterval(cfg register.Config) (longest time.Duration) {
+	for _, r := range cfg.Roots {
+		longest = max(longest, r.Interval)
+	}
+	return longest
+}
+
+// metricsOf serves the Manager's metrics and those of the process. No label has the text of a plugin or a path (O5).
+func metricsOf(m *register.Manager) http.Handler {
+	r := prometheus.NewRegistry()
+	r.MustRegister(m.Collector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+}
