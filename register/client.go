@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"runtime"
 	"slices"
@@ -91,12 +92,24 @@ func (c client) dial(ctx context.Context, e scanner.Entry) (d dialled, err error
 	if err != nil {
 		return d, err
 	}
+	d.peer, err = c.peerOf(conn)
+	if err != nil {
+		return d, errors.Join(err, conn.Close())
+	}
 	files--
 	d.raw = &plain{Conn: conn, release: func() { c.files.give(1) }}
-	if p, ok := c.cfg.Peer(conn); ok {
-		d.peer = &p
-	}
 	return d, nil
+}
+
+// peerOf returns nil if nobody knows.
+func (c client) peerOf(conn net.Conn) (*state.Peer, error) {
+	if c.cfg.Peer == nil {
+		return systemPeer(conn)
+	}
+	if p, ok := c.cfg.Peer(conn); ok {
+		return &p, nil
+	}
+	return nil, nil
 }
 
 func (c client) ask(ctx context.Context, e scanner.Entry) (state.Info, *connection, error) {
@@ -185,6 +198,11 @@ const (
 // ourCauses say nothing of the plugin: what our own process, or the system, may run out of, and calls that do not return (U4).
 var ourCauses = []error{errHung, errManyHung, errNoFile, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, wsaNoFiles, wsaNoBuffers}
 
+// isOurs reports whether an error says nothing of the plugin.
+func isOurs(err error) bool {
+	return slices.ContainsFunc(ourCauses, func(cause error) bool { return errors.Is(err, cause) })
+}
+
 // failureOf says what an error means for the next try (L1, R4, R8, R10, R13).
 func failureOf(err error) state.Failure {
 	if err == nil {
@@ -199,7 +217,7 @@ func failureOf(err error) state.Failure {
 	if errors.Is(err, errStale) {
 		return state.Stale
 	}
-	if slices.ContainsFunc(ourCauses, func(cause error) bool { return errors.Is(err, cause) }) {
+	if isOurs(err) {
 		return state.Local
 	}
 	// A refused connection is never the verdict "not a socket" (D2); these are.

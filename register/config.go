@@ -39,7 +39,7 @@ type Config struct {
 	Observe bool
 	// LivenessGrace is how long a registered plugin may be unreachable before it is deregistered (L2). 0: DefaultLivenessGrace; negative: for ever.
 	LivenessGrace time.Duration
-	// DialTimeout bounds connecting. 0: DefaultDialTimeout.
+	// DialTimeout bounds connecting, calls of the filesystem that connecting takes among it. 0: DefaultDialTimeout.
 	DialTimeout time.Duration
 	// InfoTimeout bounds GetInfo. 0: DefaultInfoTimeout.
 	InfoTimeout time.Duration
@@ -47,7 +47,7 @@ type Config struct {
 	NotifyTimeout time.Duration
 	// HandlerTimeout is the deadline of a handler call. 0: DefaultHandlerTimeout; negative: none.
 	HandlerTimeout time.Duration
-	// StopTimeout is how long Run waits for handlers after its context has ended (S1). 0: DefaultStopTimeout.
+	// StopTimeout is how long Run waits for handlers after its context has ended (S1), and at most 1 s of it for calls of filesystems. 0: DefaultStopTimeout.
 	StopTimeout time.Duration
 	// DeregisterOnStop has every plugin deregistered when Run's context ends (S2).
 	DeregisterOnStop bool
@@ -143,9 +143,6 @@ func (c Config) withDefaults() Config {
 		c.Dial = unixDialer(c.AllowedUIDs)
 	case len(c.AllowedUIDs) > 0:
 		c.Dial = ownersOnly(c.Dial, c.AllowedUIDs, c.Roots)
-	}
-	if c.Peer == nil {
-		c.Peer = peerOf
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()

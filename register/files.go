@@ -14,7 +14,7 @@ const (
 	reservedForRest = 64
 )
 
-var errNoFile = errors.New("no file is left for a connection")
+var errNoFile = errors.New("too many open files")
 
 // files counts the descriptors of dials and connections.
 type files struct {
@@ -37,7 +37,7 @@ func (f *files) take(n int) error {
 	defer f.mu.Unlock()
 	if f.most > 0 && f.used+n > f.most {
 		// The text has no number that changes: each would be another cause in the log (O1).
-		return fmt.Errorf("%w: of the %d that the process may open %d are kept free: raise its limit of open files (ulimit -n, LimitNOFILE=)",
+		return fmt.Errorf("%w: of the %d that the process may have %d are kept free from connections: raise its limit (ulimit -n, LimitNOFILE=)",
 			errNoFile, f.soft, f.soft-f.most)
 	}
 	f.used += n

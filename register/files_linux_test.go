@@ -35,7 +35,7 @@ func TestFiles(t *testing.T) {
 	}
 	_, _ = f.take(1), f.take(2)
 	// O1: one cause has one text, however many connections there are.
-	want := "no file is left for a connection: of the 64 that the process may open 32 are kept free: raise its limit of open files (ulimit -n, LimitNOFILE=)"
+	want := "too many open files: of the 64 that the process may have 32 are kept free from connections: raise its limit (ulimit -n, LimitNOFILE=)"
 	if err := f.take(2); err == nil || err.Error() != want || failureOf(err) != state.Local {
 		t.Errorf("the error is %v, of kind %v", err, failureOf(err))
 	}
@@ -52,6 +52,31 @@ func TestLocalFailures(t *testing.T) {
 		if got := failureOf(err); got != state.Local {
 			t.Errorf("%v is of kind %v", err, got)
 		}
+	}
+}
+
+// L1: who listens is not called unknown when a lack of descriptors kept us from looking; that would make the plugin another instance.
+func TestPeerWithoutFiles(t *testing.T) {
+	path := filepath.Join(socketDir(t), "a.sock")
+	listenAt(t, path)
+	conn, err := dialUnix(t.Context(), seen(t, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: was.Max}); err != nil {
+		t.Fatal(err)
+	}
+	peer, err := systemPeer(conn)
+	if restore := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); restore != nil {
+		t.Fatal(restore)
+	}
+	if peer != nil || failureOf(err) != state.Local {
+		t.Errorf("the peer is %+v, %v", peer, err)
 	}
 }
 

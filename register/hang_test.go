@@ -219,7 +219,7 @@ func TestCannotDialRegistered(t *testing.T) {
 			f.limit(64, 1)
 			f.give(-f.most) // others have them
 			return func() { f.give(f.most) }
-		}, "dial: no file is left for a connection: of the 64 that the process may open 32 are kept free: raise its limit of open files (ulimit -n, LimitNOFILE=)"},
+		}, "dial: too many open files: of the 64 that the process may have 32 are kept free from connections: raise its limit (ulimit -n, LimitNOFILE=)"},
 		"EMFILE": {func(w *world) func() {
 			return w.node.Inject(at("a.sock"), simfs.OpDial, simfs.Fault{Err: syscall.EMFILE})
 		}, "dial: connect: too many open files"},
