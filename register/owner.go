@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 
 	"github.com/plugpoll/plugpoll/scanner"
@@ -51,12 +53,28 @@ func checkOwner(path string, uids []int) error {
 	return allowedOwner(uid, uids)
 }
 
-// ownersOnly has a Dialer for files of the operating system asked only for sockets of these owners.
-func ownersOnly(dial Dialer, uids []int) Dialer {
+// ownersOnly has a Dialer asked only for sockets of these owners, as far as they are in the operating system's filesystem.
+func ownersOnly(dial Dialer, uids []int, roots []scanner.Config) Dialer {
 	return func(ctx context.Context, e scanner.Entry) (net.Conn, error) {
-		if err := checkOwner(e.Path, uids); err != nil {
-			return nil, err
+		if onOS(roots, e.Path) {
+			if err := checkOwner(e.Path, uids); err != nil {
+				return nil, err
+			}
 		}
 		return dial(ctx, e)
 	}
+}
+
+// onOS reports whether a path that was found in one of the roots may be one of the operating system's.
+func onOS(roots []scanner.Config, path string) bool {
+	elsewhere := false
+	for _, r := range roots {
+		switch inside := scanner.Nested(filepath.Clean(r.Root), filepath.Clean(path), runtime.GOOS); {
+		case inside && isOS(r.FS):
+			return true
+		case inside:
+			elsewhere = true
+		}
+	}
+	return !elsewhere
 }
