@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -23,7 +24,7 @@ func allowedOwner(uid int, uids []int) error {
 	if len(uids) == 0 || slices.Contains(uids, uid) {
 		return nil
 	}
-	return Permanent(fmt.Errorf("the socket belongs to uid %d, which is not allowed: have an allowed user make it, or add %d to AllowedUIDs", uid, uid))
+	return Permanent(fmt.Errorf("the socket belongs to uid %d, which is not allowed: have an allowed user make it, or allow uid %d", uid, uid))
 }
 
 // allowedPeer checks who listens. Nothing was sent to them yet.
@@ -34,13 +35,31 @@ func allowedPeer(peer *state.Peer, uids []int) error {
 	case peer == nil:
 		return Permanent(errPeerUnknown)
 	}
-	return Permanent(fmt.Errorf("uid %d listens there, which is not allowed: run the plugin as an allowed user, or add %d to AllowedUIDs", peer.UID, peer.UID))
+	return Permanent(fmt.Errorf("uid %d listens there, which is not allowed: run the plugin as an allowed user, or allow uid %d", peer.UID, peer.UID))
+}
+
+// allowedLink checks the owner of path itself, if that is a link: who may put a link there must not have another's socket asked and registered.
+func allowedLink(path string, uids []int) error {
+	if len(uids) == 0 {
+		return nil
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return errors.Unwrap(err) // the path is named already
+	}
+	if uid, ok := ownerOf(info); ok && info.Mode()&fs.ModeSymlink != 0 && !slices.Contains(uids, uid) {
+		return Permanent(fmt.Errorf("it is a link that belongs to uid %d, which is not allowed: have an allowed user make it, or allow uid %d", uid, uid))
+	}
+	return nil
 }
 
 // checkOwner checks the owner of what is at path now.
 func checkOwner(path string, uids []int) error {
 	if len(uids) == 0 {
 		return nil
+	}
+	if err := allowedLink(path, uids); err != nil {
+		return err
 	}
 	info, err := os.Stat(path)
 	if err != nil {

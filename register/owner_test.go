@@ -26,7 +26,7 @@ func TestAllowedUIDs(t *testing.T) {
 		w.phase("good.sock", state.Registered)
 		w.told(good, yes)
 		w.phase("bad.sock", state.Rejected)
-		want := "dial: uid 8 listens there, which is not allowed: run the plugin as an allowed user, or add 8 to AllowedUIDs"
+		want := "dial: uid 8 listens there, which is not allowed: run the plugin as an allowed user, or allow uid 8"
 		if got := w.socket("bad.sock").LastError; got != want {
 			t.Errorf("View shows %q", got)
 		}

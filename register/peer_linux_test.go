@@ -186,6 +186,16 @@ func TestRealOwner(t *testing.T) {
 	if me != 0 || os.Getenv("PLUGPOLL_NOINOTIFY") != "" {
 		t.Skip("chown needs root, and not in the user namespace of noinotify.sh")
 	}
+	// Whoever may put a link there must not have a socket registered that is an allowed user's.
+	link := filepath.Join(filepath.Dir(path), "link.sock")
+	if err := errors.Join(os.Symlink(path, link), os.Lchown(link, other, -1)); err != nil {
+		t.Fatal(err)
+	}
+	for what, dial := range map[string]Dialer{"ours": unixDialer([]int{me}), "another": ours} {
+		if _, err := dial(t.Context(), seen(t, link)); failureOf(err) != state.Permanent || !strings.Contains(err.Error(), "it is a link that belongs to uid ") {
+			t.Errorf("%s, of a link: %v", what, err)
+		}
+	}
 	if err := os.Chown(path, other, -1); err != nil {
 		t.Fatal(err)
 	}
