@@ -467,6 +467,7 @@ func (k *checker) lookedAtNothing(p *pathModel, w *waitModel) {
 			rescans = true
 		}
 	}
+	p.heldBack = k.now.Add(100 * time.Millisecond)
 	switch {
 	case w.why == stale && k.chose(p.path, EventFailing, EventUnreachable):
 		k.staleFails(p, w)

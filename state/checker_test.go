@@ -118,7 +118,8 @@ type pathModel struct {
 	transient int // those of them that move the backoff
 	next      time.Time
 	never     bool
-	early     bool // it may be asked before next
+	early     bool      // it may be asked before next
+	heldBack  time.Time // until when its ask waited for a scan, because a look found nothing: the View may show that as its next try
 	lastReset time.Time
 	reset0    time.Time // lastReset, if what moved it did not count
 	failed    bool      // the replacement that an event is about to tell counted as a failure

@@ -61,9 +61,9 @@ func (k *checker) viewOf(p *pathModel, s SocketView) {
 			nexts[0] = p.next
 		}
 	case s.Phase == Unreachable && p.probe == nil:
-		nexts[0] = p.next
+		nexts = []time.Time{p.next, latest(p.next, p.heldBack)}
 	case s.Phase == Unreachable:
-		nexts = append(nexts, p.next)
+		nexts = append(nexts, p.next, latest(p.next, p.heldBack))
 	case s.Phase == Registered && p.held != nil && p.held.ack == AckNo && p.held.conn.live():
 		tries, nexts[0] = p.held.fails, p.held.next
 	}
