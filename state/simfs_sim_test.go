@@ -53,7 +53,8 @@ type files struct {
 	*simulation
 	fs     *simfs.FS
 	seen   afero.Fs // as much of it as scanners are told
-	blind  bool     // it has no inodes: a socket in another's place is noticed by the end of that one's plugin only (I3)
+	blind  bool     // it has no inodes: a socket in another's place may be noticed by the end of that one's plugin only (I3)
+	dull   bool     // and its stamps are coarse
 	dirs   []*filesRoot
 	at     map[fileID]*simPlugin // whose a socket is
 	asked  map[string]filesAsk   // what was last found by dialling a path
@@ -81,17 +82,16 @@ type filesAsk struct {
 
 // filesRoot is a scanned directory, and what package register keeps of one.
 type filesRoot struct {
-	path        string
-	scanner     *scanner.Scanner
-	pace        scanner.Pace
-	grace       time.Duration
-	last        *scanner.Snapshot
-	ended       time.Time
-	took        time.Duration
-	plan        int
-	busy, soon  bool
-	missing     time.Time // since when it is; zero: it is there
-	missingEver bool
+	path       string
+	scanner    *scanner.Scanner
+	pace       scanner.Pace
+	grace      time.Duration
+	last       *scanner.Snapshot
+	ended      time.Time
+	took       time.Duration
+	plan       int
+	busy, soon bool
+	missing    time.Time // since when it is; zero: it is there
 }
 
 // happened is something that happens to the world, among the inputs of a story.
@@ -120,8 +120,7 @@ func (i dimInfo) Sys() any {
 	if i.detail == simfs.NoDetail {
 		return nil
 	}
-	id := inodeOf(i.FileInfo)
-	return dimIdentity{id.device, id.inode}
+	return dimIdentity(inodeOf(i.FileInfo))
 }
 
 func (d dimmed) Stat(name string) (fs.FileInfo, error) { return d.dim(d.FS.Stat(name)) }
@@ -155,7 +154,7 @@ func newFiles(seed uint64) *files {
 	}
 	kind := filesKinds[seed%uint64(len(filesKinds))]
 	w := &files{
-		simulation: s, blind: kind.detail == simfs.NoDetail,
+		simulation: s, blind: kind.detail == simfs.NoDetail, dull: kind.detail == simfs.NoDetail && kind.config.Granularity > 0,
 		at: map[fileID]*simPlugin{}, asked: map[string]filesAsk{}, shown: map[uint64]time.Time{}, lies: map[string]bool{},
 	}
 	s.world = w
@@ -567,6 +566,11 @@ func TestSimulationOnFiles(t *testing.T) {
 	}
 	seen := simCounts{of: map[string]int{}}
 	ops := *simOps
+	if *simSoak {
+		for seed := max(1, *simSeed); ; seed++ {
+			filesRun(t, seed, ops, &seen)
+		}
+	}
 	if *simSeed != 0 {
 		filesRun(t, *simSeed, ops, &seen)
 		return

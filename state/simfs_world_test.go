@@ -224,7 +224,7 @@ func (w *files) behave(name string) {
 	if p == nil {
 		return
 	}
-	switch n := w.random.IntN(24); {
+	switch n := w.random.IntN(26); {
 	case p.ended: // another process takes the socket over, as one that a service manager keeps
 		if n < 8 {
 			q := &simPlugin{path: name}
@@ -242,20 +242,24 @@ func (w *files) behave(name string) {
 		if w.oneIn(2) {
 			p.name = fmt.Sprint("n", w.random.IntN(12))
 		}
-		w.tell("%s says %s %s from now on", name, p.name, p.version)
+		w.tell("another answer of %s: %s %s", name, p.name, p.version)
 		w.hangUp(p, true, 0)
 	case n < 12:
-		w.tell("go away of %s", name)
+		w.tell("goaway of %s", name)
 		w.hangUp(p, true, 0)
 	case n < 14:
 		p.goAway = time.Millisecond + w.upTo(time.Duration(1+w.random.IntN(90))*time.Second)
-		w.tell("go away of %s, again and again after %v", name, p.goAway)
+		w.tell("goaway of %s, again and again after %v", name, p.goAway)
 		w.hangUp(p, true, 0)
 	case n < 16:
 		w.tell("connections of %s end without a word", name)
 		w.hangUp(p, false, 0)
 	case n < 18:
-		w.tell("%s hangs", name)
+		p.failures = 1 + w.random.IntN(4)
+		w.tell("trouble of %s: its connections end, and %d calls fail", name, p.failures)
+		w.hangUp(p, w.oneIn(2), 0)
+	case n < 20:
+		w.tell("hang of %s", name)
 		p.kind = simHangs
 		if w.oneIn(2) {
 			w.hangUp(p, w.oneIn(2), 0)
@@ -317,6 +321,9 @@ func (w *files) over(name, to string) {
 	}
 	w.unlink(to)
 	w.version++
+	if p := w.at[inodeOf(info)]; p != nil && w.dull {
+		w.exit(p)
+	}
 	w.tell("rename %s to %s", name, to)
 	w.must(w.fs.Rename(really(name), really(to)))
 }
@@ -371,6 +378,10 @@ func (w *files) directories(dir string) {
 		_ = w.fs.RemoveAll(really(dir)) // it may not be there
 	case n < 5 && !mounted:
 		w.tell("rename directory %s to %s, or back", dir, old)
+		if w.dull {
+			w.hide(dir)
+			w.hide(old)
+		}
 		if w.fs.Rename(really(dir), really(old)) != nil {
 			_ = w.fs.Rename(really(old), really(dir))
 		}
