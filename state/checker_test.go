@@ -464,6 +464,11 @@ func (k *checker) departed(p *pathModel, f *flightModel) {
 		p.answer = &answerModel{conn: h.conn, info: h.info, peer: h.peer, ack: h.ack, open: k.stopping || p.wait != nil || p.probe != nil && p.probe.kind == ask}
 		k.counts["demotions"]++
 	}
+	// It was reached again while its grace was over and its handler was told: what becomes of the connection is open.
+	regained := !slices.Contains(f.reasons, ReasonOutranked) && p.answer != nil && p.answer.conn == h.conn
+	if regained {
+		p.answer.open = true
+	}
 	if p.wait != nil && p.wait.why == doubt {
 		p.wait = nil
 	}
@@ -473,7 +478,7 @@ func (k *checker) departed(p *pathModel, f *flightModel) {
 		if c, sure := k.best(key); c != nil && sure {
 			k.mustValidate = &must{c.path, c.registration()} // N2
 		}
-	case p.present && p.answer != nil && p.registration().key() == key:
+	case p.present && p.answer != nil && p.registration().key() == key && (!regained || k.calling(key)):
 		k.mustValidate = &must{p.path, p.registration()} // R6
 	}
 }

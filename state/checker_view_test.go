@@ -64,7 +64,7 @@ func (k *checker) viewOf(p *pathModel, s SocketView) {
 		nexts = []time.Time{p.next, latest(p.next, p.heldBack)}
 	case s.Phase == Unreachable:
 		nexts = append(nexts, p.next, latest(p.next, p.heldBack))
-	case s.Phase == Registered && p.held != nil && p.held.ack == AckNo && p.held.conn.live():
+	case s.Phase == Registered && p.held != nil && p.held.ack == AckNo && (k.stopped || p.held.conn.live()):
 		tries, nexts[0] = p.held.fails, p.held.next
 	}
 	exact := !k.stopping && p.wait == nil && !p.early && (p.held == nil || p.held.conn == nil || p.held.conn.live() || !p.held.since.IsZero())

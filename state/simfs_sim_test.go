@@ -21,7 +21,7 @@ import (
 	"github.com/plugpoll/plugpoll/scanner"
 )
 
-var simOps = flag.Int("ops", 5000, "TestSimulationOnFiles: how many things happen to the filesystem and its plugins, in all seeds together")
+var simOps = flag.Int("ops", 3200, "TestSimulationOnFiles: how many things happen to the filesystem and its plugins, in all seeds together")
 
 const (
 	// filesSettleEvery is how many things happen until everything settles.
@@ -66,6 +66,7 @@ type files struct {
 	stamps     int64         // the filesystem's clock never stands still
 	skew       time.Duration // and is ahead of ours
 	faults     int           // that are injected and not cleared
+	hidden     time.Time     // when one that hides something was last there: that may be believed for as long as directories are skipped
 	version    int           // of what is there
 	coming     int           // things that are yet to happen to it
 	depth      int           // in calls of the filesystem
@@ -337,7 +338,7 @@ func (w *files) judgeScan(r *filesRoot, in Scanned, clean bool) error {
 			return fmt.Errorf("%s is gone for it, and the root is on another device since %v only (U5)", e.Path, w.shown[inodeOf(info).device].Sub(start))
 		}
 	}
-	if !clean || in.Err != nil || !w.oneIn(4) && !w.quiet {
+	if !clean || in.Err != nil || w.now.Sub(w.hidden) <= scanner.FullEvery || !w.oneIn(4) && !w.quiet {
 		return nil
 	}
 	w.check.counts["scans compared"]++
@@ -425,7 +426,7 @@ func (w *files) settle() {
 	w.tell("settles")
 	w.quiet = true
 	w.fs.ClearFaults()
-	w.faults = 0
+	w.faults, w.hidden = 0, w.now
 	clear(w.lies)
 	for _, p := range w.at {
 		if p != nil {

@@ -566,9 +566,11 @@ func (w *files) fault(name string, op simfs.Op, f simfs.Fault) {
 	w.tell("fault: %s of %s: %v after %d, %d times", op, name, f.Err, f.After, f.Times)
 	w.faults++
 	clear := w.fs.Inject(name, op, f)
-	w.later(w.upTo([]time.Duration{300 * time.Millisecond, 3 * time.Second, 15 * time.Second}[w.random.IntN(3)]), func() {
+	w.later(w.upTo([]time.Duration{100 * time.Millisecond, time.Second, 6 * time.Second}[w.random.IntN(3)]), func() {
 		clear()
-		w.faults = max(0, w.faults-1)
+		if w.faults = max(0, w.faults-1); op == simfs.OpEntry || errors.Is(f.Err, io.EOF) || errors.Is(f.Err, fs.ErrNotExist) {
+			w.hidden = w.now
+		}
 		w.version++ // for a scan that has met it
 	})
 }
