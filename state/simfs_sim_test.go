@@ -92,7 +92,7 @@ type filesRoot struct {
 	took       time.Duration
 	plan       int
 	busy, soon bool
-	missing    time.Time // since when it is; zero: it is there
+	missing    time.Time // since when it is, for a scan: it may have come and gone between two; zero: it is there
 }
 
 // happened is something that happens to the world, among the inputs of a story.
@@ -254,6 +254,9 @@ func (w *files) scan(r *filesRoot) {
 	r.busy = true
 	in := Scanned{Root: r.path, Started: w.now}
 	version, faults, calls := w.version, w.faults, w.calls
+	if _, err := w.fs.Stat(really(r.path)); err == nil {
+		r.missing = time.Time{}
+	}
 	w.depth++
 	in.Snapshot, in.Err = r.scanner.Scan(bubble, r.last)
 	w.depth--
