@@ -92,7 +92,7 @@ type filesRoot struct {
 	took       time.Duration
 	plan       int
 	busy, soon bool
-	missing    time.Time // since when it is; zero: it is there
+	missing    time.Time // since when it is, for a scan: it may have come and gone between two; zero: it is there
 }
 
 // happened is something that happens to the world, among the inputs of a story.
@@ -254,6 +254,9 @@ func (w *files) scan(r *filesRoot) {
 	r.busy = true
 	in := Scanned{Root: r.path, Started: w.now}
 	version, faults, calls := w.version, w.faults, w.calls
+	if _, err := w.fs.Stat(really(r.path)); err == nil {
+		r.missing = time.Time{}
+	}
 	w.depth++
 	in.Snapshot, in.Err = r.scanner.Scan(bubble, r.last)
 	w.depth--
@@ -438,7 +441,7 @@ func (w *files) settle() {
 	w.run(w.inputs+1_000_000, func() bool { return w.now.Sub(w.began) > filesPatience || w.settled() })
 	wrong := w.unsettledFiles()
 	if w.err == nil && wrong == "" && w.oneIn(4) { // and so it stays
-		until := w.now.Add(5 * time.Minute)
+		until := w.now.Add(time.Minute)
 		w.run(w.inputs+1_000_000, func() bool { return w.now.After(until) && len(w.check.flights) == 0 })
 		wrong = w.unsettledFiles()
 	}
@@ -576,14 +579,16 @@ func TestSimulationOnFiles(t *testing.T) {
 		filesRun(t, *simSeed, ops, &seen)
 		return
 	}
+	seeds := filesSeeds
 	if testing.Short() || raceDetector { // one goroutine at a time: nothing to race with
-		ops = min(ops, 1600)
+		seeds = len(filesKinds)
+		ops = min(ops, 60*seeds)
 	}
 	t.Run("seeds", func(t *testing.T) {
-		for seed := range uint64(filesSeeds) {
+		for seed := range uint64(seeds) {
 			t.Run(fmt.Sprint(seed+1), func(t *testing.T) {
 				t.Parallel()
-				filesRun(t, seed+1, ops/filesSeeds, &seen)
+				filesRun(t, seed+1, ops/seeds, &seen)
 			})
 		}
 	})
@@ -602,9 +607,13 @@ func TestSimulationOnFilesReplays(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the paths of simfs are those of Unix")
 	}
-	for seed := range uint64(len(filesKinds)) {
-		a, first := simulateFiles(t, 100+seed, 150)
-		b, second := simulateFiles(t, 100+seed, 150)
+	seeds := len(filesKinds)
+	if testing.Short() || raceDetector {
+		seeds = 2
+	}
+	for seed := range uint64(seeds) {
+		a, first := simulateFiles(t, 100+seed, 100)
+		b, second := simulateFiles(t, 100+seed, 100)
 		if first != second || errors.Join(a.err, b.err) != nil {
 			t.Errorf("seed %d: %s, then %s; %v, %v", 100+seed, first, second, a.err, b.err)
 		}

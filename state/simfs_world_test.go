@@ -495,7 +495,6 @@ func (w *files) pictures() {
 		if err != nil {
 			continue
 		}
-		r.missing = time.Time{}
 		if device := inodeOf(info).device; w.shown[device].IsZero() {
 			w.shown[device] = w.now
 		}
