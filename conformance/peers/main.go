@@ -39,7 +39,7 @@ func main() {
 }
 
 func compare(ctx context.Context) error {
-	short := flag.Bool("short", false, "measure in about four minutes instead of sixteen")
+	short := flag.Bool("short", false, "measure in about four minutes instead of nine")
 	run := flag.String("run", "", "hold them only to the rules whose id and sentence match this `regexp`, and measure nothing")
 	only := flag.String("only", "", "`what` to do alone: rules or figures")
 	flag.Parse()
