@@ -316,8 +316,11 @@ func (k *checker) wantsProbe(p *pathModel) (want, first bool, at time.Time) {
 		return !p.spent && p.answer.ack == "" && p.answer.conn.live() && k.standing(p) == yes, false, at
 	case p.live(p.call), p.leaving(), p.never:
 	case p.soft && k.now.Before(latest(p.next, p.lastReset.Add(5*time.Second))): // it may be waiting for a place already
-	case k.now.Before(p.next):
-		return false, false, p.next
+	case k.now.Before(p.next), !p.urgent && k.now.Before(p.heldBack):
+		if p.urgent {
+			return false, false, p.next
+		}
+		return false, false, latest(p.next, p.heldBack)
 	case k.now.Before(p.tolerate):
 	default:
 		return true, k.isFirst(p, ask) == "yes", at
