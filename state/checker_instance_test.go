@@ -203,7 +203,7 @@ func (k *checker) newInstance(p *pathModel) {
 	p.present, p.info, p.spent = true, nil, false
 	p.instance++
 	p.genOpen = true
-	p.spacing1, p.doubted = 0, false
+	p.spacing1, p.doubted, p.heldBack = 0, false, time.Time{}
 	p.rank = rankModel{k.discoveries, p.entry.ID.ModTime, p.path}
 	p.outdate()
 }
