@@ -42,7 +42,7 @@ func FS(s FSSubject) []Rule {
 	b := bench{s}
 	var rules []Rule
 	for _, r := range slices.Concat(b.listings(), b.identities(), b.changes()) {
-		r.Rule.check = func(ctx context.Context) error { return b.apart(ctx, r) }
+		r.check = func(ctx context.Context) error { return b.apart(ctx, r) }
 		rules = append(rules, r.Rule)
 	}
 	return without(rules, s.Lacks)

@@ -17,7 +17,7 @@ import (
 func (b bench) listings() []dirRule {
 	rules := []dirRule{{
 		Rule{
-			ID: "FS1", Sentence: "A listing names every entry of the directory once, and neither . nor ...",
+			ID: "FS1", Sentence: `A listing names every entry of the directory once, and neither "." nor "..".`,
 			Fix: "Have Readdirnames and ReadDir of an opened directory give each name that is there, exactly once.",
 		}, b.namesEachOnce,
 	}, {

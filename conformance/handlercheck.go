@@ -85,7 +85,7 @@ func (h handler) validates(ctx context.Context) error {
 	first := h.Handler.Validate(ctx, r)
 	for i := range 3 {
 		if again := h.Handler.Validate(ctx, r); (again == nil) != (first == nil) {
-			return fmt.Errorf("call %d of Validate for one plugin gives the error %v, the first %v", i+2, given(again), given(first))
+			return fmt.Errorf("call %d of Validate for one plugin gives the error %w, the first %w", i+2, given(again), given(first))
 		}
 	}
 	if n := h.held(); n > before {
@@ -265,12 +265,12 @@ func (h handler) constant(ctx context.Context) error {
 	r := h.Registration(nConstant)
 	for range 3 {
 		if h.exclusive() != first {
-			return fmt.Errorf("Exclusive gives %v, and gave %v", !first, first)
+			return fmt.Errorf("a call of Exclusive gives %v, and gave %v", !first, first)
 		}
 	}
 	_ = h.life(ctx, r) // how that goes is another rule's
 	if h.exclusive() != first {
-		return fmt.Errorf("Exclusive gives %v after a Register, and gave %v", !first, first)
+		return fmt.Errorf("a call of Exclusive gives %v after a Register, and gave %v", !first, first)
 	}
 	return nil
 }

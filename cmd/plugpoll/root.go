@@ -32,7 +32,7 @@ func newRoot() *cobra.Command {
 		RunE:                  group,
 		Args:                  cobra.ArbitraryArgs,
 	}
-	root.AddCommand(newRun(), newStatus(), newWhy(), newWatch(), newPlugin(), newScan(), newVersion())
+	root.AddCommand(newRun(), newStatus(), newWhy(), newWatch(), newPlugin(), newScan(), newCheck(), newVersion())
 	root.InitDefaultCompletionCmd()
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w (%s --help lists the flags)", err, cmd.CommandPath())
