@@ -33,8 +33,7 @@ type FSSubject struct {
 	Lacks []string
 }
 
-// FS returns the rules for a filesystem that is to be polled. Those which a filesystem lacks make plugpoll slower or less sure there, as docs/design.md says; none
-// makes it wrong about what is gone.
+// FS returns the rules for a filesystem that is to be polled. Their checks may run one at a time.
 func FS(s FSSubject) []Rule {
 	if s.FS == nil {
 		s.FS = afero.NewOsFs()

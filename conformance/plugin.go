@@ -24,7 +24,7 @@ type PluginSubject struct {
 	Socket string
 	// FS is the filesystem of the socket. nil: the operating system's.
 	FS afero.Fs
-	// Dial connects to a socket of it. nil: the operating system's unix sockets.
+	// Dial connects to a socket of FS. nil: the operating system's unix sockets; required if FS is another one.
 	Dial func(ctx context.Context, path string) (net.Conn, error)
 	// Types are plugin types that its registrar takes beside those that Kubernetes knows (CSIPlugin, DevicePlugin, DRAPlugin).
 	Types []string

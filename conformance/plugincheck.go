@@ -179,8 +179,8 @@ func (p plugin) several(ctx context.Context) (err error) {
 	return nil
 }
 
-// noticeTime is how long a plugin has to notice that a client is gone.
-const noticeTime = 50 * time.Millisecond
+// noticeTime is how long a plugin has to do what it must not: to end because a client is gone, or because it was turned down.
+const noticeTime = 100 * time.Millisecond
 
 // halfSaid is the beginning of a connection of HTTP/2, and of its first frame.
 const halfSaid = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00"
@@ -239,7 +239,7 @@ func (p plugin) survivesRejection(ctx context.Context) error {
 			return err
 		}
 		_ = t.tell(ctx, false, "a check by plugpoll: this plugin is turned down on purpose, and will be asked again") // that it cannot be delivered is no error
-		return nil
+		return pause(ctx, noticeTime)
 	})
 	if err != nil {
 		return err

@@ -151,7 +151,8 @@ type tester[T any] interface {
 	Skip(args ...any)
 }
 
-// Test runs each rule as a subtest named by its id, which fails with what was seen, the sentence that this breaks, and what to do. t is a *testing.T or *testing.B.
+// Test runs each rule as a subtest named by its id, which fails with what was seen, the sentence that this breaks, and what to do. t is a *testing.T or *testing.B. Inside a
+// testing/synctest bubble, where there are no subtests, use Check.
 func Test[T tester[T]](t T, rules []Rule) {
 	t.Helper()
 	broken := map[string]bool{}

@@ -46,6 +46,9 @@ type checkReport struct {
 }
 
 func (r *checkReport) subject(c checked) {
+	if len(c.results) == 0 {
+		return // it was stopped before
+	}
 	lines := make([]ruleLine, len(c.results))
 	holds, broken, skipped := 0, 0, 0
 	for i, res := range c.results {
@@ -62,7 +65,7 @@ func (r *checkReport) subject(c checked) {
 			r.note(printJSON(r.w, lines[i]))
 		}
 	}
-	if !r.json && len(lines) > 0 {
+	if !r.json {
 		_, err := io.WriteString(r.w, r.text(c.path, lines, fmt.Sprintf("%d hold, %d broken, %d not checked", holds, broken, skipped)))
 		r.note(err)
 	}
