@@ -4,6 +4,7 @@
 FUZZTIME ?= 30s
 BENCHTIME ?= 1s
 EVENTS ?= 100000
+OPS ?= 20000
 SEED ?= 1
 DURATION ?= 10m
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
@@ -68,8 +69,8 @@ fuzz: ## fuzz every target for FUZZTIME (30s)
 	done
 
 .PHONY: sim
-sim: ## run the seeded simulation of state: ten seeds with EVENTS (100000) inputs each
-	go test ./state -run '^TestSimulation' -count=1 -v -events $(EVENTS)
+sim: ## run the seeded simulations of state: ten seeds with EVENTS (100000) inputs each, and real scanners with OPS (20000) operations
+	go test ./state -run '^TestSimulation' -count=1 -v -events $(EVENTS) -ops $(OPS)
 
 .PHONY: soak
 soak: ## run the simulation with one seed after another, from SEED (1) on, until one fails or Ctrl-C

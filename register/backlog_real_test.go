@@ -86,7 +86,7 @@ func TestRealBacklogStaysFull(t *testing.T) {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := dir + "/a.sock"
 	fullBacklog(t, path)
-	c := client{Config{Dial: dialUnix, Peer: peerOf, DialTimeout: 2 * busyPause}, &files{}}
+	c := client{Config{Dial: dialUnix, DialTimeout: 2 * busyPause}, &files{}, &dials{}}
 	_, err = c.open(t.Context(), scanner.Entry{Path: path})
 	if err == nil || !strings.HasPrefix(err.Error(), "dial: no connection within 200ms: busy: the listener's backlog was full") {
 		t.Errorf("the error is %v", err)

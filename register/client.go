@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -36,30 +38,22 @@ type speaker interface {
 type client struct {
 	cfg   Config
 	files *files
+	dials *dials
 }
 
 // open dials a socket and puts gRPC on the connection (R17).
 func (c client) open(ctx context.Context, e scanner.Entry) (*connection, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, c.cfg.DialTimeout)
 	defer cancel()
-	if err := c.files.take(2); err != nil { // the connection's, and while it is dialled the socket's (R15)
-		return nil, fmt.Errorf("dial: %w", err)
-	}
-	dialled, err := c.cfg.Dial(dialCtx, e)
-	c.files.give(1)
+	d, err := c.dials.do(dialCtx, e.Path, func() (dialled, error) { return c.dial(dialCtx, e) })
 	if err != nil {
-		c.files.give(1)
 		err = bare(err)
-		if ctx.Err() == nil && (dialCtx.Err() != nil || errors.Is(err, context.DeadlineExceeded)) {
+		if ctx.Err() == nil && !errors.Is(err, errHung) && (dialCtx.Err() != nil || errors.Is(err, context.DeadlineExceeded)) {
 			err = fmt.Errorf("no connection within %v: %w", c.cfg.DialTimeout, err)
 		}
 		return nil, fmt.Errorf("dial: %w", err)
 	}
-	raw := &plain{Conn: dialled, release: func() { c.files.give(1) }}
-	var peer *state.Peer
-	if p, ok := c.cfg.Peer(dialled); ok {
-		peer = &p
-	}
+	raw, peer := d.raw, d.peer
 	if err := allowedPeer(peer, c.cfg.AllowedUIDs); err != nil {
 		return nil, errors.Join(fmt.Errorf("dial: %w", err), raw.shut())
 	}
@@ -84,6 +78,38 @@ func (c client) open(ctx context.Context, e scanner.Entry) (*connection, error) 
 		return nil, errors.Join(fmt.Errorf("dial: %w", err), raw.shut())
 	}
 	return &connection{conn, raw, peer}, nil
+}
+
+// dial makes the calls that may not return.
+func (c client) dial(ctx context.Context, e scanner.Entry) (d dialled, err error) {
+	// The connection's, and one for a moment: the socket's while it is dialled (R15), and what Peer reads.
+	files := 2
+	if err := c.files.take(files); err != nil {
+		return d, err
+	}
+	defer func() { c.files.give(files) }()
+	conn, err := c.cfg.Dial(ctx, e)
+	if err != nil {
+		return d, err
+	}
+	d.peer, err = c.peerOf(conn)
+	if err != nil {
+		return d, errors.Join(err, conn.Close())
+	}
+	files--
+	d.raw = &plain{Conn: conn, release: func() { c.files.give(1) }}
+	return d, nil
+}
+
+// peerOf returns nil if nobody knows.
+func (c client) peerOf(conn net.Conn) (*state.Peer, error) {
+	if c.cfg.Peer == nil {
+		return systemPeer(conn)
+	}
+	if p, ok := c.cfg.Peer(conn); ok {
+		return &p, nil
+	}
+	return nil, nil
 }
 
 func (c client) ask(ctx context.Context, e scanner.Entry) (state.Info, *connection, error) {
@@ -162,10 +188,22 @@ func cause(message string) string {
 	return strings.TrimPrefix(text, "Error while dialing: ")
 }
 
-// wsaRefused is WSAECONNREFUSED, Windows' own number for a refused connection.
-const wsaRefused = syscall.Errno(10061)
+// Windows' own numbers: WSAECONNREFUSED, WSAEMFILE and WSAENOBUFS.
+const (
+	wsaRefused   = syscall.Errno(10061)
+	wsaNoFiles   = syscall.Errno(10024)
+	wsaNoBuffers = syscall.Errno(10055)
+)
 
-// failureOf says what an error means for the next try (R4, R8, R10, R13).
+// ourCauses say nothing of the plugin: what our own process, or the system, may run out of, and calls that do not return (U4).
+var ourCauses = []error{errHung, errManyHung, errNoFile, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, wsaNoFiles, wsaNoBuffers}
+
+// isOurs reports whether an error says nothing of the plugin.
+func isOurs(err error) bool {
+	return slices.ContainsFunc(ourCauses, func(cause error) bool { return errors.Is(err, cause) })
+}
+
+// failureOf says what an error means for the next try (L1, R4, R8, R10, R13).
 func failureOf(err error) state.Failure {
 	if err == nil {
 		return state.Transient
@@ -178,6 +216,9 @@ func failureOf(err error) state.Failure {
 	}
 	if errors.Is(err, errStale) {
 		return state.Stale
+	}
+	if isOurs(err) {
+		return state.Local
 	}
 	// A refused connection is never the verdict "not a socket" (D2); these are.
 	if errors.Is(err, syscall.ENOTSOCK) || errors.Is(err, syscall.EPROTOTYPE) {

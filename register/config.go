@@ -33,13 +33,13 @@ type Config struct {
 	// Peer says whose socket a connection leads to. nil: the operating system does, of its own sockets (Linux: user and process; darwin: user; Windows: nothing).
 	Peer PeerFunc
 	// AllowedUIDs are the users whose plugins are dealt with (X1, Unix): the socket's owner and the user who listens must both be among them, else the
-	// socket is rejected and nothing is sent to it. Where the filesystem is not the operating system's, only who listens is checked, as Peer says. Empty: anybody.
+	// socket is rejected and nothing is sent to it. In a root whose filesystem is not the operating system's only who listens is checked, as Peer says. Empty: anybody.
 	AllowedUIDs []int
 	// Observe has plugins asked and validated, and neither registered nor told anything (R18). A missing root is then waited for, never made (D8).
 	Observe bool
 	// LivenessGrace is how long a registered plugin may be unreachable before it is deregistered (L2). 0: DefaultLivenessGrace; negative: for ever.
 	LivenessGrace time.Duration
-	// DialTimeout bounds connecting. 0: DefaultDialTimeout.
+	// DialTimeout bounds connecting, calls of the filesystem that connecting takes among it. 0: DefaultDialTimeout.
 	DialTimeout time.Duration
 	// InfoTimeout bounds GetInfo. 0: DefaultInfoTimeout.
 	InfoTimeout time.Duration
@@ -47,7 +47,7 @@ type Config struct {
 	NotifyTimeout time.Duration
 	// HandlerTimeout is the deadline of a handler call. 0: DefaultHandlerTimeout; negative: none.
 	HandlerTimeout time.Duration
-	// StopTimeout is how long Run waits for handlers after its context has ended (S1). 0: DefaultStopTimeout.
+	// StopTimeout is how long Run waits for handlers after its context has ended (S1), and at most 1 s of it for calls of filesystems. 0: DefaultStopTimeout.
 	StopTimeout time.Duration
 	// DeregisterOnStop has every plugin deregistered when Run's context ends (S2).
 	DeregisterOnStop bool
@@ -133,21 +133,16 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	c.Roots, c.AllowedUIDs = slices.Clone(c.Roots), slices.Clone(c.AllowedUIDs)
-	allOS := true
-	for i := range c.Roots {
-		allOS = allOS && isOS(c.Roots[i].FS)
-		if c.Observe {
+	if c.Observe {
+		for i := range c.Roots {
 			c.Roots[i].MissingRoot = scanner.WaitForRoot
 		}
 	}
 	switch {
 	case c.Dial == nil:
 		c.Dial = unixDialer(c.AllowedUIDs)
-	case len(c.AllowedUIDs) > 0 && allOS:
-		c.Dial = ownersOnly(c.Dial, c.AllowedUIDs)
-	}
-	if c.Peer == nil {
-		c.Peer = peerOf
+	case len(c.AllowedUIDs) > 0:
+		c.Dial = ownersOnly(c.Dial, c.AllowedUIDs, c.Roots)
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()

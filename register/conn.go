@@ -8,6 +8,7 @@ import (
 	"net"
 	"sync"
 	"syscall"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -39,6 +40,7 @@ func (c *connection) Close() error {
 type plain struct {
 	net.Conn
 	release func() // gives the descriptor back
+	inflow  inflow // of Read, which gRPC calls from one goroutine
 
 	mu     sync.Mutex
 	err    error             // the first one
@@ -51,10 +53,39 @@ type plain struct {
 
 func (p *plain) Read(b []byte) (int, error) {
 	n, err := p.Conn.Read(b)
+	if err == nil && !p.inflow.take(n, time.Now()) {
+		n, err = 0, errFlood
+	}
 	if err = p.note(err); err != nil {
 		p.end(false)
 	}
 	return n, err
+}
+
+// What a plugin may send: the largest answer at once, and some small talk of the protocol for ever. One that sends PINGs without end would keep a processor
+// busy for nothing (X3).
+const (
+	mostAtOnce  = maxAnswer + 4*maxHeaders
+	mostASecond = 16 << 10
+)
+
+var errFlood = errors.New("the plugin sends far more than it is asked for")
+
+// inflow is what may still come in. The zero value begins with mostAtOnce.
+type inflow struct {
+	used int // of mostAtOnce
+	at   time.Time
+}
+
+func (f *inflow) take(n int, now time.Time) bool {
+	if passed := now.Sub(f.at); passed < time.Hour {
+		f.used = max(0, f.used-int(passed.Seconds()*mostASecond))
+	} else {
+		f.used = 0
+	}
+	f.at = now
+	f.used += n
+	return f.used <= mostAtOnce
 }
 
 func (p *plain) Write(b []byte) (int, error) {

@@ -2,9 +2,11 @@ package register
 
 import (
 	"context"
+	"errors"
 	"net"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -181,4 +183,43 @@ func (c *shortConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b[:min(len(b), c.left)])
 	c.left -= n
 	return n, err
+}
+
+// flood is a connection that never stops sending.
+type flood struct{ net.Conn }
+
+func (flood) Read(b []byte) (int, error) { return len(b), nil }
+
+// X3: what a plugin sends without being asked is bounded; the largest answer is not too much, and neither is small talk for a day.
+func TestFlood(t *testing.T) {
+	p := &plain{Conn: flood{}, release: func() {}}
+	b, n := make([]byte, 1<<10), 0
+	for {
+		m, err := p.Read(b)
+		if err != nil {
+			if !errors.Is(err, errFlood) || !strings.Contains(p.ending(), "far more than it is asked for") {
+				t.Errorf("it ends with %v: %s", err, p.ending())
+			}
+			break
+		}
+		if n += m; n > 1<<24 {
+			t.Fatal("it does not end")
+		}
+	}
+	if n < maxAnswer+maxHeaders {
+		t.Errorf("%d bytes were too much", n)
+	}
+	if over, goAway := p.watch(nil); !over || goAway {
+		t.Errorf("over: %v, go away: %v", over, goAway)
+	}
+
+	f, now := inflow{}, time.Unix(0, 0)
+	for range 24 * 60 * 60 {
+		if now = now.Add(time.Second); !f.take(8<<10, now) {
+			t.Fatal("small talk is too much")
+		}
+	}
+	if now = now.Add(time.Hour); !f.take(maxAnswer, now) {
+		t.Error("an answer is too much")
+	}
 }

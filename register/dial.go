@@ -13,7 +13,8 @@ import (
 	"github.com/plugpoll/plugpoll/scanner"
 )
 
-// Dialer connects to the socket that a scan found. It is called once for each try and must obey ctx.
+// Dialer connects to the socket that a scan found. It is called once for each try and must obey ctx. One that has not returned 100 ms after ctx has ended is
+// given up: its path is not dialled again until it has, and what it then returns is closed (R10).
 type Dialer func(ctx context.Context, e scanner.Entry) (net.Conn, error)
 
 // busyPause is the time between two connects to a listener whose backlog is full (R10).

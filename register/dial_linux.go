@@ -26,7 +26,11 @@ func addressOf(e scanner.Entry, uids []int) (address string, done func(), err er
 		return "", nil, err
 	}
 	done = func() { _ = unix.Close(fd) }
-	if err := checkHandle(fd, e, uids); err != nil {
+	err = checkHandle(fd, e, uids)
+	if err == nil {
+		err = allowedLink(e.Path, uids)
+	}
+	if err != nil {
 		done()
 		return "", nil, err
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 // endpointPath returns the path an endpoint of GetInfo names, or socket if it is empty (R1). Bare absolute paths, unix:path and unix:///path are understood,
-// on Windows with a drive, as \\?\ form, or without a drive (R14); there the path comes in scanner.NormalPath's form. Another scheme or a relative path is an error. It takes the operating system as data.
+// on Windows with a drive, as \\?\ form of such a path, or without a drive (R14); there the path comes in scanner.NormalPath's form. Another scheme, a relative path, and
+// on Windows what is no file of this machine, is an error (X5). It takes the operating system as data.
 func endpointPath(endpoint, socket, goos string) (string, error) {
 	if endpoint == "" {
 		return socket, nil
@@ -26,11 +27,23 @@ func endpointPath(endpoint, socket, goos string) (string, error) {
 	case strings.ContainsRune(path, 0):
 		return "", errors.New("endpoint holds a NUL byte")
 	case goos == "windows" && (drive(path) || strings.HasPrefix(path, `\`) || strings.HasPrefix(path, "/")):
-		return scanner.NormalPath(path, goos), nil
+		if path = scanner.NormalPath(path, goos); !ofThisMachine(path) {
+			return "", fmt.Errorf("endpoint %s is on another machine, a pipe or a device: name a path on a drive (C:\\path)", scanner.Quote(scanner.Clean(endpoint, 256)))
+		}
+		return path, nil
 	case goos != "windows" && strings.HasPrefix(path, "/"):
 		return path, nil
 	}
 	return "", fmt.Errorf("endpoint %s is not the absolute path of a unix socket (/path, unix:/path or unix:///path)", scanner.Quote(scanner.Clean(endpoint, 256)))
+}
+
+// ofThisMachine reports whether a path of Windows, absolute and in NormalPath's form, is on a drive. To dial another one could send our credentials to
+// whatever machine a plugin names (X5).
+func ofThisMachine(path string) bool {
+	if drive(strings.TrimPrefix(path, `\\?\`)) {
+		return true
+	}
+	return strings.HasPrefix(path, `\`) && !strings.HasPrefix(path, `\\`) && !strings.HasPrefix(path, `\?`)
 }
 
 // drive reports whether path begins with a drive and a separator, as C:\ or C:/ do.

@@ -1,6 +1,7 @@
 package register
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -56,6 +57,33 @@ func TestEndpoint(t *testing.T) {
 		{`run\a.sock`, "windows", ""},
 		{`unix:///`, "windows", `\`},
 		{`unix:///C:`, "windows", `\C:`},
+		{`\\?\C:\run \a.sock`, "windows", `\\?\C:\run \a.sock`}, // without the prefix the system would drop the blank
+		{`/run/../a.sock`, "windows", `\a.sock`},
+		{`\\\run\a.sock`, "windows", `\run\a.sock`},
+		// Other machines, pipes and devices are no files of this system.
+		{`\\host\share\a.sock`, "windows", ""},
+		{`//host/share/a.sock`, "windows", ""},
+		{`\/host\share/a.sock`, "windows", ""},
+		{`\\host\share\..\..\a.sock`, "windows", ""},
+		{`unix:\\host\share\a.sock`, "windows", ""},
+		{`unix:////host/share/a.sock`, "windows", ""},
+		{`unix:///\\host\share\a.sock`, "windows", ""},
+		{`\\?\UNC\host\share\a.sock`, "windows", ""},
+		{`//?/unc/host/share/a.sock`, "windows", ""},
+		{`\??\UNC\host\share\a.sock`, "windows", ""},
+		{`\\.\pipe\a`, "windows", ""},
+		{`//./pipe/a`, "windows", ""},
+		{`\\.\C:\a.sock`, "windows", ""},
+		{`\\?\pipe\a`, "windows", ""},
+		{`\\?\GLOBALROOT\Device\x`, "windows", ""},
+		{`\??\GLOBALROOT\Device\x`, "windows", ""},
+		{`\\?\Volume{1}\a.sock`, "windows", ""},
+		{`\\?\C:a.sock`, "windows", ""},
+		{`\\?\C:`, "windows", ""},
+		{`\??\C:\run\a.sock`, "windows", `C:\run\a.sock`},
+		{`\a\..\??\UNC\host\share\a`, "windows", ""},
+		{`\\host`, "windows", ""},
+		{`\\`, "windows", `\`},
 	} {
 		got, err := endpointPath(c.endpoint, socket, c.goos)
 		if got != c.want || (err == nil) != (c.want != "") {
@@ -64,9 +92,12 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
+// rooted are the paths of Windows without a drive that are of this machine.
+var rooted = regexp.MustCompile(`^\\([^\\?]|$)`)
+
 // Whatever a plugin says, the answer is its socket, an absolute path without NUL that is the end of what it said, or an error that is one short line.
 func FuzzEndpoint(f *testing.F) {
-	for _, s := range []string{"", "/a", "unix:/a", "unix:///a", `unix:///C:\a`, `\\?\C:\a`, "tcp://a", "@a", "/\x00", "unix://\n" + strings.Repeat("x", 500)} {
+	for _, s := range []string{"", "/a", "unix:/a", "unix:///a", `unix:///C:\a`, `\\?\C:\a`, `//a/b`, `\\.\a`, `\??\a`, "tcp://a", "@a", "/\x00", "unix://\n" + strings.Repeat("x", 500)} {
 		f.Add(s, true)
 		f.Add(s, false)
 	}
@@ -87,8 +118,8 @@ func FuzzEndpoint(f *testing.F) {
 			}
 		case !windows && !strings.HasSuffix(endpoint, got) || strings.ContainsRune(got, 0):
 			t.Errorf("%q is %q", endpoint, got)
-		case !windows && got[0] != '/', windows && got[0] != '\\' && !drive(got):
-			t.Errorf("%q is %q, which is not absolute", endpoint, got)
+		case !windows && got[0] != '/', windows && !drive(got) && !drive(strings.TrimPrefix(got, `\\?\`)) && !rooted.MatchString(got):
+			t.Errorf("%q is %q, which is not absolute, or not of this machine", endpoint, got)
 		default:
 			if again, err := endpointPath(got, "/socket", goos); again != got || err != nil {
 				t.Errorf("%q is %q, and that is %q, %v", endpoint, got, again, err)

@@ -1,6 +1,7 @@
 package register
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 )
@@ -12,6 +13,8 @@ const (
 	reservedForRoot = 9
 	reservedForRest = 64
 )
+
+var errNoFile = errors.New("too many open files")
 
 // files counts the descriptors of dials and connections.
 type files struct {
@@ -33,8 +36,9 @@ func (f *files) take(n int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.most > 0 && f.used+n > f.most {
-		return fmt.Errorf("%d connections are open, and of the %d files the process may open the other %d are kept free: raise its limit of open files (ulimit -n, LimitNOFILE=)",
-			f.used, f.soft, f.soft-f.most)
+		// The text has no number that changes: each would be another cause in the log (O1).
+		return fmt.Errorf("%w: of the %d that the process may have %d are kept free from connections: raise its limit (ulimit -n, LimitNOFILE=)",
+			errNoFile, f.soft, f.soft-f.most)
 	}
 	f.used += n
 	return nil

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -33,13 +34,49 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	_, _ = f.take(1), f.take(2)
-	want := "31 connections are open, and of the 64 files the process may open the other 32 are kept free: raise its limit of open files (ulimit -n, LimitNOFILE=)"
-	if err := f.take(2); err == nil || err.Error() != want || failureOf(err) != state.Transient {
-		t.Errorf("the error is %v", err)
+	// O1: one cause has one text, however many connections there are.
+	want := "too many open files: of the 64 that the process may have 32 are kept free from connections: raise its limit (ulimit -n, LimitNOFILE=)"
+	if err := f.take(2); err == nil || err.Error() != want || failureOf(err) != state.Local {
+		t.Errorf("the error is %v, of kind %v", err, failureOf(err))
 	}
 	f.give(1)
 	if err := f.take(2); err != nil {
 		t.Error(err)
+	}
+}
+
+// L1: a lack on our side says nothing of the plugin, whatever call has met it.
+func TestLocalFailures(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, wsaNoFiles, wsaNoBuffers} {
+		err := fmt.Errorf("dial: %w", os.NewSyscallError("connect", errno))
+		if got := failureOf(err); got != state.Local {
+			t.Errorf("%v is of kind %v", err, got)
+		}
+	}
+}
+
+// L1: who listens is not called unknown when a lack of descriptors kept us from looking; that would make the plugin another instance.
+func TestPeerWithoutFiles(t *testing.T) {
+	path := filepath.Join(socketDir(t), "a.sock")
+	listenAt(t, path)
+	conn, err := dialUnix(t.Context(), seen(t, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: was.Max}); err != nil {
+		t.Fatal(err)
+	}
+	peer, err := systemPeer(conn)
+	if restore := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); restore != nil {
+		t.Fatal(restore)
+	}
+	if peer != nil || failureOf(err) != state.Local {
+		t.Errorf("the peer is %+v, %v", peer, err)
 	}
 }
 

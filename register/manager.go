@@ -19,10 +19,11 @@ type Manager struct {
 	log     hclog.Logger
 	client  speaker
 	files   *files
+	dials   *dials
 	metrics *metrics
 	roots   []*watched
 	synced  chan struct{}
-	poke    chan struct{} // there is mail
+	poke    chan struct{} // there may be something to do
 
 	mu       sync.Mutex // guards what follows; nothing is waited for under it
 	core     *state.Core
@@ -60,6 +61,7 @@ func NewManager(cfg Config) (*Manager, error) {
 		cfg:      cfg,
 		log:      cfg.Logger.Named("manager"),
 		files:    &files{},
+		dials:    &dials{},
 		metrics:  newMetrics(),
 		synced:   make(chan struct{}),
 		poke:     make(chan struct{}, 1),
@@ -68,7 +70,8 @@ func NewManager(cfg Config) (*Manager, error) {
 		conns:    map[state.EffectID]*connection{},
 		readers:  map[*subscription]struct{}{},
 	}
-	m.client = client{cfg, m.files}
+	m.dials.freed = m.wake
+	m.client = client{cfg, m.files, m.dials}
 	coreCfg := state.Config{DeregisterOnStop: cfg.DeregisterOnStop, Observe: cfg.Observe, LivenessGrace: cfg.LivenessGrace, Seed: cfg.Seed}
 	if coreCfg.Seed == 0 {
 		coreCfg.Seed = rand.Uint64()
@@ -89,7 +92,7 @@ func NewManager(cfg Config) (*Manager, error) {
 }
 
 // AddHandler makes h the handler of a plugin type, before or while Run runs. Sockets that wait for the type are tried at once (R8).
-// An empty type, a nil handler or a second handler for a type is an error.
+// An empty type, a nil handler or a second handler for a type is an error. Once Run has ended h is never called.
 func (m *Manager) AddHandler(pluginType string, h Handler) error {
 	switch {
 	case pluginType == "":
@@ -158,11 +161,16 @@ func (m *Manager) postLocked(mail any) bool {
 		m.reports[r.ID] = len(m.mail)
 	}
 	m.mail = append(m.mail, mail)
+	m.wake()
+	return true
+}
+
+// wake has Run's loop see what there is to do.
+func (m *Manager) wake() {
 	select {
 	case m.poke <- struct{}{}:
 	default:
 	}
-	return true
 }
 
 func (m *Manager) takeMail() []any {

@@ -24,11 +24,17 @@ var results = map[state.EventKind]string{
 	state.EventRejected:   "rejected",
 }
 
+// The results of Deregister (R5).
+const (
+	deregisterOK     = "ok"
+	deregisterFailed = "failed"
+)
+
 // metrics are the counters and histograms; the gauges are read off the View.
 type metrics struct {
 	scanDuration, discoveryDelay         prometheus.Histogram
 	scanErrors, retries                  prometheus.Counter
-	registrations                        *prometheus.CounterVec
+	registrations, deregistrations       *prometheus.CounterVec
 	registrationDuration                 *prometheus.HistogramVec
 	scanAge, sockets, unreadable, parked *prometheus.Desc
 }
@@ -49,6 +55,8 @@ func newMetrics() *metrics {
 		retries:    counter("retries_total", "Dials of sockets whose last try had failed."),
 		registrations: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("registrations_total"), Help: "Tries to register a plugin, by what came of them."},
 			[]string{"type", "result"}),
+		deregistrations: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("deregistrations_total"), Help: "Plugins whose handler was told that they are gone, by what it returned."},
+			[]string{"type", "result"}),
 		registrationDuration: prometheus.NewHistogramVec(histogram("registration_duration_seconds", "From the dial to the end of Register, of those that succeeded.", 0.001, 9),
 			[]string{"type"}),
 		scanAge:    prometheus.NewDesc(name("scan_age_seconds"), "Time since the end of the last scan without an error, of the root where it is longest ago.", nil, nil),
@@ -63,6 +71,10 @@ func (m *metrics) known(pluginType string) {
 	for _, result := range results {
 		m.registrations.WithLabelValues(pluginType, result)
 	}
+	for _, result := range []string{deregisterOK, deregisterFailed} {
+		m.deregistrations.WithLabelValues(pluginType, result)
+	}
+	m.registrationDuration.WithLabelValues(pluginType)
 }
 
 func (m *metrics) asked(a state.Ask) {
@@ -86,8 +98,13 @@ func (m *metrics) happened(e state.Event, pluginType string) {
 	if result := results[e.Kind]; result != "" {
 		m.registrations.WithLabelValues(pluginType, result).Inc()
 	}
-	if e.Kind == state.EventRegistered {
+	switch {
+	case e.Kind == state.EventRegistered && e.Took > 0: // 0: it came too late and is undone at once (R7)
 		m.registrationDuration.WithLabelValues(pluginType).Observe(e.Took)
+	case e.Kind == state.EventDeregistered && e.Error != "":
+		m.deregistrations.WithLabelValues(pluginType, deregisterFailed).Inc()
+	case e.Kind == state.EventDeregistered:
+		m.deregistrations.WithLabelValues(pluginType, deregisterOK).Inc()
 	}
 }
 
@@ -111,7 +128,7 @@ type collector struct{ *Manager }
 
 func (c collector) parts() []prometheus.Collector {
 	m := c.metrics
-	return []prometheus.Collector{m.scanDuration, m.discoveryDelay, m.scanErrors, m.retries, m.registrations, m.registrationDuration}
+	return []prometheus.Collector{m.scanDuration, m.discoveryDelay, m.scanErrors, m.retries, m.registrations, m.registrationDuration, m.deregistrations}
 }
 
 func (c collector) Describe(to chan<- *prometheus.Desc) {

@@ -1,6 +1,9 @@
 package register
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -53,7 +56,7 @@ func (w *world) exposed() string {
 const textPlain = 4
 
 var metricNames = []string{
-	"scan_duration_seconds", "scan_age_seconds", "scan_errors_total", "sockets", "registrations_total", "registration_duration_seconds",
+	"scan_duration_seconds", "scan_age_seconds", "scan_errors_total", "sockets", "registrations_total", "registration_duration_seconds", "deregistrations_total",
 	"discovery_delay_seconds", "retries_total", "unreadable_entries", "handler_calls_parked",
 }
 
@@ -166,5 +169,46 @@ func TestAskMetrics(t *testing.T) {
 			s.do(state.Emit{Event: state.Event{Kind: state.EventRegistered, Plugin: &state.Plugin{Type: testType}, Took: 0.5}})
 			w.metric(`registration_duration_seconds_sum{type="TestPlugin"} 0.5`+"\n", "registration_duration_seconds_sum")
 		})
+	})
+}
+
+// O5, R5: a Deregister is counted, and whether it failed.
+func TestDeregistrationMetrics(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		want := func(ok, failed int) {
+			t.Helper()
+			w.metric(fmt.Sprintf("deregistrations_total{result=\"failed\",type=\"TestPlugin\"} %d\nderegistrations_total{result=\"ok\",type=\"TestPlugin\"} %d\n", failed, ok), "deregistrations_total")
+		}
+		for _, name := range []string{"a.sock", "b.sock", "c.sock"} {
+			w.bind(name, simfs.Plugin{})
+		}
+		w.run()
+		want(0, 0)
+		w.remove("a.sock")
+		w.pass(time.Second)
+		want(1, 0)
+		w.h.fails("Deregister", errors.New("it broke"))
+		w.remove("b.sock")
+		w.pass(time.Second)
+		want(1, 1)
+		w.h.on("Deregister", func(context.Context, state.Registration) error { panic("it broke") })
+		w.remove("c.sock")
+		w.pass(time.Second)
+		want(1, 2)
+	})
+}
+
+// O5: a Register that came too late and is undone is none whose duration tells anything.
+func TestLateRegisterMetrics(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		w.h.on("Register", func(context.Context, state.Registration) error { w.sleep(5 * time.Second); return nil })
+		w.bind("a.sock", simfs.Plugin{})
+		w.bind("b.sock", simfs.Plugin{})
+		w.run()
+		w.remove("a.sock")
+		w.pass(10 * time.Second)
+		w.metric(`registration_duration_seconds_sum{type="TestPlugin"} 5
+registration_duration_seconds_count{type="TestPlugin"} 1
+`, "registration_duration_seconds_sum", "registration_duration_seconds_count")
 	})
 }

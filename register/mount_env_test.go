@@ -121,8 +121,8 @@ func TestOtherSide(t *testing.T) {
 	}
 }
 
-// loopback shows back at dir through FUSE, by a process of its own.
-func loopback(t *testing.T, back, dir string) {
+// loopback shows back at dir through FUSE, by a process of its own, which it returns.
+func loopback(t *testing.T, back, dir string) *os.Process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestLoopbackServer$", "-test.timeout=0")
 	cmd.Env = append(os.Environ(), "PLUGPOLL_LOOPBACK_DIR="+dir, "PLUGPOLL_LOOPBACK_BACK="+back)
@@ -145,6 +145,7 @@ func loopback(t *testing.T, back, dir string) {
 	if n, err := output.Read(answer); err != nil || string(answer[:n]) != "mounted\n" {
 		lacking(t, "no FUSE: "+string(answer[:n]))
 	}
+	return cmd.Process
 }
 
 // TestLoopbackServer is no test but the server of loopback. It ends with its standard input, so with the process that started it.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 
 	"github.com/plugpoll/plugpoll/scanner"
@@ -21,7 +24,7 @@ func allowedOwner(uid int, uids []int) error {
 	if len(uids) == 0 || slices.Contains(uids, uid) {
 		return nil
 	}
-	return Permanent(fmt.Errorf("the socket belongs to uid %d, which is not allowed: have an allowed user make it, or add %d to AllowedUIDs", uid, uid))
+	return Permanent(fmt.Errorf("the socket belongs to uid %d, which is not allowed: have an allowed user make it, or allow uid %d", uid, uid))
 }
 
 // allowedPeer checks who listens. Nothing was sent to them yet.
@@ -32,13 +35,31 @@ func allowedPeer(peer *state.Peer, uids []int) error {
 	case peer == nil:
 		return Permanent(errPeerUnknown)
 	}
-	return Permanent(fmt.Errorf("uid %d listens there, which is not allowed: run the plugin as an allowed user, or add %d to AllowedUIDs", peer.UID, peer.UID))
+	return Permanent(fmt.Errorf("uid %d listens there, which is not allowed: run the plugin as an allowed user, or allow uid %d", peer.UID, peer.UID))
+}
+
+// allowedLink checks the owner of path itself, if that is a link: who may put a link there must not have another's socket asked and registered.
+func allowedLink(path string, uids []int) error {
+	if len(uids) == 0 {
+		return nil
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return errors.Unwrap(err) // the path is named already
+	}
+	if uid, ok := ownerOf(info); ok && info.Mode()&fs.ModeSymlink != 0 && !slices.Contains(uids, uid) {
+		return Permanent(fmt.Errorf("it is a link that belongs to uid %d, which is not allowed: have an allowed user make it, or allow uid %d", uid, uid))
+	}
+	return nil
 }
 
 // checkOwner checks the owner of what is at path now.
 func checkOwner(path string, uids []int) error {
 	if len(uids) == 0 {
 		return nil
+	}
+	if err := allowedLink(path, uids); err != nil {
+		return err
 	}
 	info, err := os.Stat(path)
 	if err != nil {
@@ -51,12 +72,28 @@ func checkOwner(path string, uids []int) error {
 	return allowedOwner(uid, uids)
 }
 
-// ownersOnly has a Dialer for files of the operating system asked only for sockets of these owners.
-func ownersOnly(dial Dialer, uids []int) Dialer {
+// ownersOnly has a Dialer asked only for sockets of these owners, as far as they are in the operating system's filesystem.
+func ownersOnly(dial Dialer, uids []int, roots []scanner.Config) Dialer {
 	return func(ctx context.Context, e scanner.Entry) (net.Conn, error) {
-		if err := checkOwner(e.Path, uids); err != nil {
-			return nil, err
+		if onOS(roots, e.Path) {
+			if err := checkOwner(e.Path, uids); err != nil {
+				return nil, err
+			}
 		}
 		return dial(ctx, e)
 	}
+}
+
+// onOS reports whether a path that was found in one of the roots may be one of the operating system's.
+func onOS(roots []scanner.Config, path string) bool {
+	elsewhere := false
+	for _, r := range roots {
+		switch inside := scanner.Nested(filepath.Clean(r.Root), filepath.Clean(path), runtime.GOOS); {
+		case inside && isOS(r.FS):
+			return true
+		case inside:
+			elsewhere = true
+		}
+	}
+	return !elsewhere
 }

@@ -1,6 +1,11 @@
 package register
 
 import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +26,7 @@ func TestAllowedUIDs(t *testing.T) {
 		w.phase("good.sock", state.Registered)
 		w.told(good, yes)
 		w.phase("bad.sock", state.Rejected)
-		want := "dial: uid 8 listens there, which is not allowed: run the plugin as an allowed user, or add 8 to AllowedUIDs"
+		want := "dial: uid 8 listens there, which is not allowed: run the plugin as an allowed user, or allow uid 8"
 		if got := w.socket("bad.sock").LastError; got != want {
 			t.Errorf("View shows %q", got)
 		}
@@ -94,5 +99,53 @@ func TestObserveMakesNoRoot(t *testing.T) {
 	}
 	if exists, _ := afero.DirExists(fs, "/none"); exists {
 		t.Error("a root was made")
+	}
+}
+
+// X1: with a Dialer of one's own the owner is looked at wherever the filesystem is the operating system's, whatever other roots there are.
+func TestOwnersOfMixedRoots(t *testing.T) {
+	base := t.TempDir()
+	dir, sim := filepath.Join(base, "dir"), filepath.Join(base, "sim")
+	path := filepath.Join(dir, "a.sock")
+	err := errors.Join(os.Mkdir(dir, 0o755), os.Mkdir(sim, 0o755), os.WriteFile(path, nil, 0o600))
+	info, statErr := os.Stat(path)
+	if err = errors.Join(err, statErr); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := ownerOf(info); !ok {
+		t.Skip("the system has no owners")
+	}
+	t.Chdir(dir)
+	for _, test := range []struct{ root, path string }{
+		{dir, path},
+		{dir + "/.", dir + "/./a.sock"},
+		{sim + "/../dir", sim + "/../dir/a.sock"}, // beside the other root, though it begins with it
+		{".", "./a.sock"},
+		{"../dir", "../dir/a.sock"},
+		{sim, path}, // not what the Manager would ask for
+		{"/", path},
+	} {
+		for _, others := range [][]scanner.Config{nil, {{Root: sim, FS: simfs.New(simfs.Config{})}}} {
+			asked := ""
+			cfg := Config{
+				AllowedUIDs: []int{os.Getuid() + 1},
+				Peer:        simPeer,
+				Roots:       append([]scanner.Config{{Root: test.root}}, others...),
+				Dial: func(_ context.Context, e scanner.Entry) (net.Conn, error) {
+					asked = e.Path
+					return nil, errors.ErrUnsupported
+				},
+			}.withDefaults()
+			_, err := cfg.Dial(t.Context(), scanner.Entry{Path: test.path})
+			if failureOf(err) != state.Permanent || asked != "" {
+				t.Errorf("root %s beside %d others: %s gave %v", test.root, len(others), test.path, err)
+			}
+			if len(others) == 0 || test.root == "/" || test.root == sim {
+				continue
+			}
+			if _, err := cfg.Dial(t.Context(), scanner.Entry{Path: sim + "/a.sock"}); !errors.Is(err, errors.ErrUnsupported) || asked != sim+"/a.sock" {
+				t.Errorf("beside root %s a socket that is not the system's gave %v", test.root, err)
+			}
+		}
 	}
 }

@@ -13,20 +13,25 @@ import (
 	"github.com/plugpoll/plugpoll/state"
 )
 
-// peerOf is the PeerFunc of the operating system's unix sockets. What it tells is of whoever called listen. The uid is right in every namespace; the process
-// is unknown where it has no number in ours.
-func peerOf(conn net.Conn) (state.Peer, bool) {
+// systemPeer tells of the operating system's unix sockets who called listen; nil: that is not known. The uid is right in every namespace; the process
+// is unknown where it has no number in ours. An error is a lack on our side (L1): not to know the process then would be to take the plugin for another instance.
+func systemPeer(conn net.Conn) (*state.Peer, error) {
 	cred, err := credentials(conn)
 	if err != nil {
-		return state.Peer{}, false
+		return nil, nil //nolint:nilerr // it is not one of the system's
 	}
 	p := state.Peer{UID: int(cred.Uid)}
-	// The process may have ended, and its number may be another's by now. That does no harm: the plugin has not been asked yet, and a process that has ended
-	// does not answer, so no registration ever stands with the wrong time.
-	if start := startOf(int(cred.Pid)); start != 0 {
+	// The process may have ended, as it has where a plugin has made itself a daemon, and its number may be another's by now. If that one ends too, the plugin counts
+	// as another instance at the next connection, which costs one registration (L1). Another instance is never taken for the same: no two processes have had
+	// one number and one start.
+	start, err := startOf(int(cred.Pid))
+	if err != nil {
+		return nil, err
+	}
+	if start != 0 {
 		p.PID, p.Start = int(cred.Pid), start
 	}
-	return p, true
+	return &p, nil
 }
 
 var errNoSocket = errors.New("not a socket of the operating system")
@@ -44,16 +49,20 @@ func credentials(conn net.Conn) (cred *unix.Ucred, err error) {
 	return cred, errors.Join(controlErr, err)
 }
 
-// startOf returns when a process started, in clock ticks since the system did. 0: not known, as in a namespace whose /proc is another one's.
-func startOf(pid int) uint64 {
+// startOf returns when a process started, in clock ticks since the system did. 0: not known, as in a namespace whose /proc is another one's. An error is a
+// lack on our side.
+func startOf(pid int) (uint64, error) {
 	if self, err := os.Readlink("/proc/self"); pid <= 0 || err != nil || self != strconv.Itoa(os.Getpid()) {
-		return 0
+		return 0, nil
 	}
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return 0
+	switch {
+	case isOurs(err):
+		return 0, err
+	case err != nil:
+		return 0, nil
 	}
-	return startIn(stat)
+	return startIn(stat), nil
 }
 
 // startIn reads field 22 of /proc/PID/stat. Field 2 is the program's name in parentheses, which may hold anything, parentheses and blanks too.

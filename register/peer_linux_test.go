@@ -35,8 +35,10 @@ func TestStartIn(t *testing.T) {
 			t.Errorf("%q: %d, want %d", stat, got, want)
 		}
 	}
-	if startOf(os.Getpid()) == 0 || startOf(0) != 0 || startOf(-1) != 0 || startOf(1<<30) != 0 {
-		t.Error("startOf")
+	for pid, known := range map[int]bool{os.Getpid(): true, 0: false, -1: false, 1 << 30: false} {
+		if start, err := startOf(pid); (start != 0) != known || err != nil {
+			t.Errorf("process %d: %d, %v", pid, start, err)
+		}
 	}
 }
 
@@ -60,7 +62,8 @@ func TestPeerOf(t *testing.T) {
 	defer func() { _ = conn.Close() }()
 	_ = l
 	peer, ok := peerOf(conn)
-	if want := (state.Peer{UID: os.Getuid(), PID: os.Getpid(), Start: startOf(os.Getpid())}); !ok || peer != want {
+	start, err := startOf(os.Getpid())
+	if want := (state.Peer{UID: os.Getuid(), PID: os.Getpid(), Start: start}); !ok || err != nil || peer != want {
 		t.Errorf("the peer is %+v, want %+v", peer, want)
 	}
 	a, b := net.Pipe()
@@ -158,7 +161,7 @@ func TestRealOwner(t *testing.T) {
 	path := filepath.Join(socketDir(t), "a.sock")
 	l := listenAt(t, path)
 	me, other := os.Getuid(), os.Getuid()+1
-	ours := ownersOnly(dialUnix, []int{me})
+	ours := ownersOnly(dialUnix, []int{me}, nil)
 	reject := func(what string, dial Dialer, e scanner.Entry) {
 		t.Helper()
 		conn, err := dial(t.Context(), e)
@@ -179,9 +182,19 @@ func TestRealOwner(t *testing.T) {
 		_ = conn.Close()
 	}
 	reject("ours", unixDialer([]int{other}), e)
-	reject("another", ownersOnly(dialUnix, []int{other}), e)
+	reject("another", ownersOnly(dialUnix, []int{other}, nil), e)
 	if me != 0 || os.Getenv("PLUGPOLL_NOINOTIFY") != "" {
 		t.Skip("chown needs root, and not in the user namespace of noinotify.sh")
+	}
+	// Whoever may put a link there must not have a socket registered that is an allowed user's.
+	link := filepath.Join(filepath.Dir(path), "link.sock")
+	if err := errors.Join(os.Symlink(path, link), os.Lchown(link, other, -1)); err != nil {
+		t.Fatal(err)
+	}
+	for what, dial := range map[string]Dialer{"ours": unixDialer([]int{me}), "another": ours} {
+		if _, err := dial(t.Context(), seen(t, link)); failureOf(err) != state.Permanent || !strings.Contains(err.Error(), "it is a link that belongs to uid ") {
+			t.Errorf("%s, of a link: %v", what, err)
+		}
 	}
 	if err := os.Chown(path, other, -1); err != nil {
 		t.Fatal(err)

@@ -8,5 +8,5 @@ import (
 	"github.com/plugpoll/plugpoll/state"
 )
 
-// peerOf tells nothing: Windows does not say who listens.
-func peerOf(net.Conn) (state.Peer, bool) { return state.Peer{}, false }
+// systemPeer tells nothing: Windows does not say who listens.
+func systemPeer(net.Conn) (*state.Peer, error) { return nil, nil }

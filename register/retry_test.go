@@ -328,7 +328,7 @@ func TestServersThatHangUp(t *testing.T) {
 func TestUnusedConnectionIsClosed(t *testing.T) {
 	bubble(t, Config{}, func(w *world) {
 		p := w.bind("a.sock", simfs.Plugin{})
-		c := client{w.m.cfg, w.m.files}
+		c := client{w.m.cfg, w.m.files, w.m.dials}
 		conn, err := c.open(w.Context(), scanner.Entry{Path: at("a.sock")})
 		w.must(err)
 		w.must(conn.Close())

@@ -2,7 +2,6 @@ package register
 
 import (
 	"context"
-	"slices"
 	"sort"
 	"time"
 
@@ -10,8 +9,8 @@ import (
 	"github.com/plugpoll/plugpoll/state"
 )
 
-// scanStopTimeout is how long a scan is waited for after Run's context has ended (S1).
-const scanStopTimeout = time.Second
+// filesStopTimeout is how long calls of a filesystem, which scans, looks and dials make, are waited for after Run's context has ended (S1).
+const filesStopTimeout = time.Second
 
 // loop is one Run: a single goroutine that takes results, requests and one timer, and starts the work.
 type loop struct {
@@ -24,7 +23,7 @@ type loop struct {
 
 	stopping         bool
 	stopped          bool // the core wants nothing any more
-	scansBy, callsBy time.Time
+	filesBy, callsBy time.Time
 }
 
 // scanned is the end of a scan of a root.
@@ -175,8 +174,8 @@ func (l *loop) scanAll() {
 // wakeAt is the earliest moment at which there is something to do without mail.
 func (l *loop) wakeAt() time.Time {
 	if l.stopping {
-		if l.scans+len(l.looks) > 0 && time.Now().Before(l.scansBy) {
-			return l.scansBy
+		if l.inFiles() > 0 && time.Now().Before(l.filesBy) {
+			return l.filesBy
 		}
 		return l.callsBy
 	}
@@ -202,7 +201,7 @@ func (l *loop) stopIfEnded() {
 func (l *loop) stop() {
 	now := time.Now()
 	l.stopping = true
-	l.scansBy, l.callsBy = now.Add(min(scanStopTimeout, l.cfg.StopTimeout)), now.Add(l.cfg.StopTimeout)
+	l.filesBy, l.callsBy = now.Add(min(filesStopTimeout, l.cfg.StopTimeout)), now.Add(l.cfg.StopTimeout)
 	l.step(state.Stopping{})
 }
 
@@ -210,11 +209,11 @@ func (l *loop) finished(now time.Time) bool {
 	if !now.Before(l.callsBy) {
 		return true
 	}
-	return l.stopped && len(l.running) == 0 && (l.scans+len(l.looks) == 0 || !now.Before(l.scansBy))
+	return l.stopped && len(l.running) == 0 && (l.inFiles() == 0 || !now.Before(l.filesBy))
 }
 
-// holding are the phases in which something is registered.
-var holding = []state.Phase{state.Registered, state.Unreachable, state.Deregistering}
+// inFiles is how many calls of filesystems run. A dial is one of them once it was given up, before it is among running.
+func (l *loop) inFiles() int { return l.scans + len(l.looks) + l.dials.count() }
 
 // left lists what is left behind, and ends its contexts: a Deregister's is not Run's own.
 func (l *loop) left() error {
@@ -226,10 +225,15 @@ func (l *loop) left() error {
 		stuck = append(stuck, w.what+" of "+scanner.Quote(w.path))
 	}
 	if l.cfg.DeregisterOnStop {
-		for _, s := range l.View().Sockets {
-			if slices.Contains(holding, s.Phase) && !paths[s.Path] {
-				stuck = append(stuck, "Deregister of "+scanner.Quote(s.Path)+", which has not begun")
+		for _, path := range l.core.Held() { // only Run's goroutine changes the core
+			if !paths[path] {
+				stuck = append(stuck, "Deregister of "+scanner.Quote(path)+", which has not begun")
 			}
+		}
+	}
+	for _, path := range l.dials.stuck() {
+		if !paths[path] {
+			stuck = append(stuck, "dial of "+scanner.Quote(path))
 		}
 	}
 	for _, w := range l.looks {

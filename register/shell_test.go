@@ -73,6 +73,15 @@ func onShell(w *world, f func(s *shell)) {
 	f(s)
 }
 
+// peerOf is the PeerFunc of the operating system.
+func peerOf(conn net.Conn) (state.Peer, bool) {
+	p, err := systemPeer(conn)
+	if p == nil || err != nil {
+		return state.Peer{}, false
+	}
+	return *p, true
+}
+
 // simPeer is the PeerFunc of simulated plugins.
 func simPeer(conn net.Conn) (state.Peer, bool) {
 	c, ok := conn.(interface {

@@ -168,6 +168,43 @@ func TestContextsEndWithRun(t *testing.T) {
 	})
 }
 
+// S1, S2: what was to be deregistered and was not is listed, also where another instance is at its path by now.
+func TestStuckDeregisterOfReplaced(t *testing.T) {
+	bubble(t, Config{DeregisterOnStop: true, StopTimeout: time.Second}, func(w *world) {
+		for _, name := range []string{"a.sock", "b.sock", "c.sock"} { // one name: there is one handler call at a time
+			w.bind(name, simfs.Plugin{Name: "x"})
+		}
+		w.run()
+		w.pass(time.Second)
+		for _, name := range []string{"a.sock", "b.sock"} {
+			w.remove(name)
+			w.bind(name, simfs.Plugin{Name: "x", Silent: true})
+		}
+		w.h.on("Deregister", func(context.Context, state.Registration) error { w.sleep(time.Hour); return nil })
+		w.pass(time.Second)
+		err, ok := errors.AsType[*StuckError](w.stop())
+		if !ok || len(err.Calls) != 3 {
+			w.Fatalf("Run returned %v", err)
+		}
+		var begun, not int
+		for i, name := range []string{"a.sock", "b.sock", "c.sock"} {
+			switch err.Calls[i] {
+			case "Deregister of " + at(name):
+				begun++
+			case "Deregister of " + at(name) + ", which has not begun":
+				not++
+			}
+		}
+		if begun != 1 || not != 2 {
+			w.Errorf("S1: stuck are %q", err.Calls)
+		}
+		w.pass(time.Hour)
+		w.h.mu.Lock()
+		clear(w.h.held)
+		w.h.mu.Unlock()
+	})
+}
+
 // S1: a call of the filesystem that hangs is waited for one second.
 func TestStuckScan(t *testing.T) {
 	for _, timeout := range []time.Duration{0, 500 * time.Millisecond} {
@@ -192,21 +229,6 @@ func TestStuckScan(t *testing.T) {
 			w.phase("a.sock", state.Registered)
 		})
 	}
-}
-
-func TestStuckDial(t *testing.T) {
-	bubble(t, Config{}, func(w *world) {
-		w.node.Inject(at("a.sock"), simfs.OpDial, simfs.Fault{Hook: func() { w.sleep(time.Hour) }})
-		p := w.bind("a.sock", simfs.Plugin{})
-		w.run()
-		w.pass(time.Second)
-		w.stopTimed(DefaultStopTimeout, "dial and GetInfo of /plugins/a.sock")
-		w.pass(time.Hour) // the dial succeeds now
-		if n := p.Record().Conns; n != 0 {
-			w.Errorf("S3: %d connections are open", n)
-		}
-		w.calls()
-	})
 }
 
 // S1, S3: whenever it is stopped, Run returns at once, nothing is open, and no handler is called afterwards (bubble checks the rest).

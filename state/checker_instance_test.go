@@ -77,17 +77,19 @@ func (k *checker) scan(in Scanned) {
 	switch {
 	case in.Snapshot == nil:
 		return
-	case in.Snapshot == r.last && (!r.behind || in.Err != nil):
+	case in.Snapshot == r.last && !r.behind:
 		r.used = latest(r.used, in.Started)
 		return
 	}
+	before := r.last
 	r.last, r.behind, r.used = in.Snapshot, false, latest(r.used, in.Started)
 	k.discoveries++
 	for path, p := range k.paths {
 		if _, there := in.Snapshot.At(path); there || p.root != in.Root || !p.present {
 			continue
 		}
-		if in.Started.Before(p.lookUsed) {
+		_, had := before.At(path)
+		if in.Started.Before(p.lookUsed) || !had && failedAt(in.Err, path) { // it carries over only what scans have shown (U1)
 			r.behind = true
 			continue
 		}
@@ -99,6 +101,18 @@ func (k *checker) scan(in Scanned) {
 	for e := range in.Snapshot.All() {
 		k.scannedEntry(r, in, e, first)
 	}
+}
+
+// failedAt reports whether an error of a scan is about path, or about a directory on the way to it, or may be.
+func failedAt(err error, path string) bool {
+	if err == nil {
+		return false
+	}
+	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // it is asked for its parts
+		return slices.ContainsFunc(several.Unwrap(), func(err error) bool { return failedAt(err, path) })
+	}
+	e := &scanner.Error{}
+	return !errors.As(err, &e) || path == e.Path || strings.HasPrefix(path, e.Path+"/")
 }
 
 func (k *checker) scannedEntry(r *rootModel, in Scanned, e scanner.Entry, first bool) {
@@ -467,6 +481,7 @@ func (k *checker) lookedAtNothing(p *pathModel, w *waitModel) {
 			rescans = true
 		}
 	}
+	p.heldBack = k.now.Add(100 * time.Millisecond)
 	switch {
 	case w.why == stale && k.chose(p.path, EventFailing, EventUnreachable):
 		k.staleFails(p, w)

@@ -77,12 +77,13 @@ type flightModel struct {
 	chained   bool     // it goes on in the place of the one before
 	reasons   []Reason // of a deregister: any of these
 
-	check   bool   // an Ask that is to say whether the instance that is registered is still there (L1)
-	doubt   bool   // because its file may be another one (I4)
-	stamped bool   // the stamps changed meanwhile (I6)
-	again   bool   // and so it may be another one again
-	moot    bool   // its connection has ended: it may be given up or waited for
-	first   string // whether it was a first try: yes, no, maybe
+	asked   scanner.Identity // what an Ask dialled
+	check   bool             // an Ask that is to say whether the instance that is registered is still there (L1)
+	doubt   bool             // because its file may be another one (I4)
+	stamped bool             // the stamps changed meanwhile (I6)
+	again   bool             // and so it may be another one again
+	moot    bool             // its connection has ended: it may be given up or waited for
+	first   string           // whether it was a first try: yes, no, maybe
 }
 
 // kindLook is the kind of a Look here, whatever the Core calls it.
@@ -118,7 +119,8 @@ type pathModel struct {
 	transient int // those of them that move the backoff
 	next      time.Time
 	never     bool
-	early     bool // it may be asked before next
+	early     bool      // it may be asked before next
+	heldBack  time.Time // until when its ask waited for a scan, because a look found nothing: the View may show that as its next try
 	lastReset time.Time
 	reset0    time.Time // lastReset, if what moved it did not count
 	failed    bool      // the replacement that an event is about to tell counted as a failure
@@ -306,6 +308,9 @@ func (k *checker) asked(in Asked) {
 	p := f.path
 	delete(k.flights, in.ID)
 	p.probe, p.evicted, k.freed, k.answered = nil, false, k.now, k.now
+	if f.asked == p.entry.ID { // it did not change in the end
+		f.stamped = false
+	}
 	switch {
 	case in.Failure == Stale && in.Err != nil:
 		p.wait = &waitModel{why: stale, what: waitLook, from: latest(k.now, p.lastLook.Add(lookGap)), check: f.check && p.current()}
@@ -459,6 +464,11 @@ func (k *checker) departed(p *pathModel, f *flightModel) {
 		p.answer = &answerModel{conn: h.conn, info: h.info, peer: h.peer, ack: h.ack, open: k.stopping || p.wait != nil || p.probe != nil && p.probe.kind == ask}
 		k.counts["demotions"]++
 	}
+	// It was reached again while its grace was over and its handler was told: what becomes of the connection is open.
+	regained := !slices.Contains(f.reasons, ReasonOutranked) && p.answer != nil && p.answer.conn == h.conn
+	if regained {
+		p.answer.open = true
+	}
 	if p.wait != nil && p.wait.why == doubt {
 		p.wait = nil
 	}
@@ -468,7 +478,7 @@ func (k *checker) departed(p *pathModel, f *flightModel) {
 		if c, sure := k.best(key); c != nil && sure {
 			k.mustValidate = &must{c.path, c.registration()} // N2
 		}
-	case p.present && p.answer != nil && p.registration().key() == key:
+	case p.present && p.answer != nil && p.registration().key() == key && (!regained || k.calling(key)):
 		k.mustValidate = &must{p.path, p.registration()} // R6
 	}
 }
@@ -666,7 +676,7 @@ func (k *checker) ask(e Ask) {
 	case w == nil && !p.early && (p.never || k.now.Before(p.next)):
 		k.failf("ask %d of %q at %v, before its next try at %v, never=%v (R12)", e.ID, e.Path, k.now, p.next, p.never)
 	}
-	p.probe.check = p.current()
+	p.probe.check, p.probe.asked = p.current(), e.Entry.ID
 	p.probe.doubt, p.doubted = w != nil && w.why == doubt || p.doubted, false
 	if p.probe.check && p.entry.ID.Inode == 0 { // a doubt that is asked counts, and this may be one
 		p.lastReset = k.now

@@ -61,13 +61,13 @@ func (k *checker) viewOf(p *pathModel, s SocketView) {
 			nexts[0] = p.next
 		}
 	case s.Phase == Unreachable && p.probe == nil:
-		nexts[0] = p.next
+		nexts = []time.Time{p.next, latest(p.next, p.heldBack)}
 	case s.Phase == Unreachable:
-		nexts = append(nexts, p.next)
-	case s.Phase == Registered && p.held != nil && p.held.ack == AckNo && p.held.conn.live():
+		nexts = append(nexts, p.next, latest(p.next, p.heldBack))
+	case s.Phase == Registered && p.held != nil && p.held.ack == AckNo && (k.stopped || p.held.conn.live()):
 		tries, nexts[0] = p.held.fails, p.held.next
 	}
-	exact := p.wait == nil && !p.early && (p.held == nil || p.held.conn == nil || p.held.conn.live() || !p.held.since.IsZero())
+	exact := !k.stopping && p.wait == nil && !p.early && (p.held == nil || p.held.conn == nil || p.held.conn.live() || !p.held.since.IsZero())
 	if exact && (s.Tries != tries || !slices.ContainsFunc(nexts, s.NextTry.Equal)) {
 		k.failf("view: %q, %s: tries %d, next %v; want %d, %v", s.Path, s.Phase, s.Tries, s.NextTry, tries, nexts)
 	}

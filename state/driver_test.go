@@ -235,6 +235,8 @@ func describe(x any) string {
 		return fmt.Sprintf("asked %d: %s %s %s %v %v %d", x.ID, x.Info.Type, x.Info.Name, peer, x.Connected, x.Err, x.Failure)
 	case Called:
 		return fmt.Sprintf("called %d: %v %d", x.ID, x.Err, x.Failure)
+	case happened:
+		return "· " + string(x)
 	case Notified:
 		return fmt.Sprintf("notified %d: %v %d", x.ID, x.Err, x.Failure)
 	}

@@ -42,6 +42,7 @@ func (c *Core) changed(s *socket, e scanner.Entry) {
 	old := s.entry.ID
 	same := old.Inode != 0 && old.Inode == e.ID.Inode && old.Device == e.ID.Device
 	a := s.link()
+	s.stale = "" // that explains why the last dial missed
 	switch {
 	case same && a != nil && a.conn != 0:
 		// The one who listens pins the inode, so it cannot have been given to another file.

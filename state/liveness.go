@@ -73,6 +73,12 @@ func (c *Core) dropLook(s *socket) {
 	s.look, s.lookedEnd = nil, c.now
 }
 
+// noLook gives a look up that was to come before a dial that has been made since.
+func (c *Core) noLook(s *socket) {
+	c.dropLook(s)
+	s.lookAt = time.Time{}
+}
+
 // looked takes the end of a look. It never removes anything: only a scan confirms that something is gone (L1).
 func (c *Core) looked(in Looked) {
 	f := c.land(in.ID)
@@ -173,8 +179,9 @@ func (c *Core) recognized(s *socket, in Asked, conn EffectID, moved bool) {
 	} else {
 		h.checkAt, h.doubt = time.Time{}, false
 	}
-	s.tries, s.err, s.nextTry, s.lookAt, s.info = 0, "", c.now, time.Time{}, &in.Info
+	s.tries, s.err, s.nextTry, s.info = 0, "", c.now, &in.Info
 	s.delays.reset()
+	c.noLook(s)
 	c.emit(level, s.event(kind))
 }
 
@@ -214,6 +221,7 @@ func (c *Core) unreachable(s *socket, cause string) {
 	}
 	s.nextTry, s.never = c.now.Add(s.delays.next(c.random)), false
 	h.checkAt = c.now
+	c.noLook(s)
 	c.failed(s, cause, 0, EventUnreachable, Warn)
 }
 

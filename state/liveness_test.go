@@ -1,6 +1,7 @@
 package state
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"testing"
@@ -587,4 +588,36 @@ func TestUnsupportedStays(t *testing.T) {
 	if got := d.socket(dir + "/a").Acknowledged; got != AckUnsupported {
 		t.Errorf("acknowledged: %q", got)
 	}
+}
+
+// TestFailedScanAfterLook: a scan that could not see a path says nothing of it (U1), though a look has shown it after the last scan that could did not.
+func TestFailedScanAfterLook(t *testing.T) {
+	d := drive(t, Config{})
+	d.step(HandlerAdded{Type: dra})
+	a := sock("a.sock", 1, 1)
+	d.scan(a)
+	d.register(1, dra, "a")
+	d.want(d.step(Disconnected{Conn: 1, GoAway: true}), "close 1", "5 look a.sock")
+	before := d.now
+	d.now = d.now.Add(time.Millisecond)
+	d.want(d.step(Looked{ID: 5, Entry: a, Started: d.now}), "6 ask a.sock")
+	d.want(d.answers(6, dra, "a"), "7 tell a.sock over 6: is registered")
+	d.told(7)
+
+	empty := scanner.NewSnapshot(nil, nil)
+	d.want(d.step(Scanned{Root: dir, Snapshot: empty, Started: before, Ended: d.now}))
+	d.now = d.now.Add(time.Second)
+	d.want(d.step(Scanned{Root: dir, Snapshot: empty, Err: errTest, Started: d.now, Ended: d.now}))
+	d.now = d.now.Add(time.Second)
+	part := scanner.NewSnapshot([]scanner.Entry{sock("b.sock", 2, 1)}, nil)
+	d.want(d.step(Scanned{Root: dir, Snapshot: part, Err: errTest, Started: d.now, Ended: d.now}), "8 ask b.sock")
+	for _, where := range []string{dir, a.Path} {
+		d.now = d.now.Add(time.Second)
+		failed := errors.Join(&scanner.Error{Op: "list", Path: dir + "/sub", Err: errTest}, &scanner.Error{Op: "lstat", Path: where, Err: errTest})
+		d.want(d.step(Scanned{Root: dir, Snapshot: part, Err: failed, Started: d.now, Ended: d.now}))
+	}
+	d.phase(a.Path, Registered)
+	d.now = d.now.Add(time.Second)
+	elsewhere := &scanner.Error{Op: "list", Path: dir + "/a", Err: errTest}
+	d.want(d.step(Scanned{Root: dir, Snapshot: part, Err: elsewhere, Started: d.now, Ended: d.now}), "9 deregister a.sock DRA/a inode 1")
 }

@@ -135,7 +135,8 @@ func (c *Core) judge(s *socket, f *flight, in Asked, conn EffectID) {
 		c.refuse(s, unknownType, fmt.Sprintf("no handler for plugin type %s: %s", scanner.Quote(scanner.Clean(in.Info.Type, maxTypeShown)), c.typesText()), conn)
 	case in.Err == nil:
 		s.info = &in.Info
-		s.refused, s.lookAt = accepted, time.Time{}
+		s.refused = accepted
+		c.noLook(s)
 		s.answer = &answer{generation: s.generation, info: in.Info, peer: in.Peer, conn: conn, asked: f.began, since: c.now}
 		if f.seen != s.entry.ID {
 			c.emit(Debug, s.event(EventAdopted)) // I6

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -67,6 +68,10 @@ func (c *Core) compare(r *root, in Scanned, first bool) {
 		case scanner.Replaced:
 			c.changed(s, change.Entry)
 		case scanner.Removed:
+			if _, had := r.last.At(change.Entry.Path); !had && leavesOpen(in.Err, change.Entry.Path) {
+				r.behind = true
+				continue
+			}
 			c.gone(change.Entry.Path)
 		}
 	}
@@ -77,6 +82,23 @@ func (c *Core) compare(r *root, in Scanned, first bool) {
 	}
 	r.last = in.Snapshot
 	c.version++
+}
+
+// leavesOpen reports whether a scan that ended with err cannot say that nothing is at path: something failed there or on the way to it. What scans have shown
+// before is carried over then, but not what a look has shown since (U1).
+func leavesOpen(err error, path string) bool {
+	all := []error{err}
+	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // it is asked for its parts
+		all = several.Unwrap()
+	}
+	return err != nil && slices.ContainsFunc(all, func(err error) bool {
+		e, ok := errors.AsType[*scanner.Error](err)
+		if !ok { // for one, that there were more
+			return true
+		}
+		below, ok := strings.CutPrefix(path, strings.TrimRight(e.Path, `/\`))
+		return ok && (below == "" || strings.ContainsRune(`/\`, rune(below[0])))
+	})
 }
 
 // asKnown is the snapshot that would show what the core goes by.

@@ -35,9 +35,7 @@ func (s *simulation) do(e Effect) {
 	case Close:
 		delete(s.conns, e.Conn)
 	case Rescan:
-		if r := s.roots[e.Root]; !r.running {
-			s.scanIn(e.Root, 20*time.Millisecond)
-		}
+		s.world.rescan(e.Root)
 	case Cancel:
 		// What is cancelled ends soon, in its own way or with an error. Some do not listen.
 		if end := s.late[e.ID]; end != nil && s.random.IntN(5) > 0 {
@@ -66,14 +64,11 @@ func (s *simulation) look(e Look) {
 	}
 	in := Looked{ID: e.ID, Started: s.now}
 	see := func() {
-		switch p := s.plugins[e.Path]; {
-		case s.oneIn(30) && !s.quiet:
+		if s.oneIn(30) && !s.quiet {
 			in.Err = errTest
-		case p == nil:
-			in.Err = fmt.Errorf("lstat %s: %w", e.Path, fs.ErrNotExist)
-		default:
-			in.Entry = scanner.Entry{Path: e.Path, ID: p.id}
+			return
 		}
+		in.Entry, in.Err = s.world.lstat(e.Path)
 	}
 	early := s.oneIn(2)
 	if early {
@@ -86,6 +81,21 @@ func (s *simulation) look(e Look) {
 		return in
 	})
 }
+
+func (s *simulation) lstat(path string) (scanner.Entry, error) {
+	if p := s.plugins[path]; p != nil {
+		return scanner.Entry{Path: path, ID: p.id}, nil
+	}
+	return scanner.Entry{}, fmt.Errorf("lstat %s: %w", path, fs.ErrNotExist)
+}
+
+func (s *simulation) rescan(root string) {
+	if r := s.roots[root]; !r.running {
+		s.scanIn(root, 20*time.Millisecond)
+	}
+}
+
+func (s *simulation) behind(path string) *simPlugin { return s.plugins[path] }
 
 // reach is the plugin that a dial finds, if it is the one that was scanned (R15) and listens.
 func (s *simulation) reach(e scanner.Entry) (*simPlugin, Failure, error) {
@@ -103,7 +113,7 @@ func (s *simulation) reach(e scanner.Entry) (*simPlugin, Failure, error) {
 
 func (s *simulation) ask(e Ask) (time.Duration, func() Input) {
 	d := time.Millisecond + s.upTo(20*time.Millisecond)
-	p, failure, err := s.reach(e.Entry)
+	p, failure, err := s.world.reach(e.Entry)
 	fail := func(err error, failure Failure, connected bool) (time.Duration, func() Input) {
 		return d, func() Input {
 			connected = connected && p.listens
@@ -187,7 +197,7 @@ func (s *simulation) call(op Op, r Registration, what kind) {
 	}
 	in := Called{ID: op.ID}
 	bad := map[kind]int{validate: 40, register: 30}[what]
-	if p := s.plugins[op.Path]; bad > 0 && p != nil && p.refuses && !s.quiet && s.random.IntN(100) < bad {
+	if p := s.world.behind(op.Path); bad > 0 && p != nil && p.refuses && !s.quiet && s.random.IntN(100) < bad {
 		in.Err = errTest
 		if s.oneIn(8) {
 			in.Failure = Permanent

@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	simSeed   = flag.Uint64("seed", 0, "TestSimulation: run this seed only")
+	simSeed   = flag.Uint64("seed", 0, "TestSimulation, TestSimulationOnFiles: run this seed only")
 	simEvents = flag.Int("events", 10_000, "TestSimulation: how many inputs the Core gets, of each seed")
 	simSoak   = flag.Bool("soak", false, "TestSimulation: run seeds from -seed on until one fails or the test is ended")
 )
@@ -37,6 +37,7 @@ type simulation struct {
 	check  *checker
 	trace  trace
 	steps  []step // the last ones
+	world  simWorld
 
 	plugins map[string]*simPlugin // by path
 	paths   []string
@@ -50,6 +51,18 @@ type simulation struct {
 	inputs  int
 	quiet   bool // the world stands still and everything works
 	err     error
+}
+
+// simWorld is what a simulation takes place in: where its sockets are and whose, and its time. The simulation itself is one.
+type simWorld interface {
+	// waitFor lets the time pass until at, and returns what time it is then.
+	waitFor(at time.Time) time.Time
+	// behind is whose socket is at path. nil: nobody's.
+	behind(path string) *simPlugin
+	// reach is the plugin that a dial finds.
+	reach(e scanner.Entry) (*simPlugin, Failure, error)
+	lstat(path string) (scanner.Entry, error)
+	rescan(root string)
 }
 
 type simEvent struct {
@@ -91,6 +104,7 @@ func newSimulation(seed uint64) *simulation {
 		random: rand.New(rand.NewPCG(seed, 7)), now: start, trace: newTrace(), pid: 100,
 		plugins: map[string]*simPlugin{}, roots: map[string]*simRoot{}, late: map[EffectID]func(){}, conns: map[EffectID]*simPlugin{}, handed: map[string]int{},
 	}
+	s.world = s
 	cfg := simConfig(seed)
 	for n, root := range cfg.Roots {
 		s.roots[root.Path] = &simRoot{kind: []simFS{simFine, simFS(seed % 3)}[n]}
@@ -155,11 +169,17 @@ func (s *simulation) step(in Input) {
 // run handles events until the Core has had that many inputs, or until done says so.
 func (s *simulation) run(inputs int, done func() bool) {
 	for s.inputs < inputs && s.err == nil && len(s.heap) > 0 && (done == nil || !done()) {
-		e := heap.Pop(&s.heap).(simEvent)
-		s.now = latest(s.now, e.at) // the machine may have slept
-		e.do()
+		s.next()
 	}
 }
+
+func (s *simulation) next() {
+	e := heap.Pop(&s.heap).(simEvent)
+	s.now = s.world.waitFor(e.at)
+	e.do()
+}
+
+func (s *simulation) waitFor(at time.Time) time.Time { return latest(s.now, at) } // the machine may have slept
 
 // converge has the world stand still and everything work, and waits until what is there is registered.
 func (s *simulation) converge(anew bool) {
@@ -195,7 +215,7 @@ func (s *simulation) unsettled() string {
 			return path + " is gone, and still there"
 		}
 		if p != nil {
-			if wrong := s.wrong(p, m); wrong != "" {
+			if wrong := s.wrong(p, p.id, m); wrong != "" {
 				return path + " " + wrong
 			}
 		}
@@ -205,12 +225,12 @@ func (s *simulation) unsettled() string {
 
 // wrong is what is wrong with one socket: who listens is registered, or stands by for one that is and outranks it, or is refused for a reason; who does not is
 // not registered, or unreachable and for ever, if that is configured.
-func (s *simulation) wrong(p *simPlugin, m *pathModel) string {
+func (s *simulation) wrong(p *simPlugin, id scanner.Identity, m *pathModel) string {
 	forEver := s.check.grace < 0 || s.check.cfg.Observe
 	switch {
 	case m == nil:
 		return "was not found"
-	case m.entry.ID != p.id:
+	case m.entry.ID != id:
 		return "is taken for another file"
 	case !p.listens || p.kind == simNoPlugin || p.kind == simBadAnswer || p.typ == "Unknown":
 		if m.held != nil && (!forEver || m.held.since.IsZero()) {

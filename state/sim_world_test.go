@@ -31,6 +31,8 @@ type simPlugin struct {
 	path      string
 	id        scanner.Identity
 	listens   bool
+	ended     bool   // its process is gone
+	pin       string // another name of its socket, which keeps the inode: of a simulation on files
 	kind      simKind
 	failures  int // of GetInfo, still to come
 	typ, name string
@@ -246,13 +248,21 @@ func (s *simulation) dirty(path string) {
 func (s *simulation) starts(path string) *simPlugin {
 	kind := s.roots[path[:2]].kind
 	s.inode++
-	p := &simPlugin{path: path, id: at(path, s.inode, s.stamp(kind)).ID, listens: true, typ: []string{csi, csi, dra}[s.random.IntN(3)], version: "1"}
+	p := &simPlugin{path: path, id: at(path, s.inode, s.stamp(kind)).ID}
 	switch old := s.plugins[path]; {
 	case kind == simNoInode:
 		p.id.Device, p.id.Inode, p.id.ChangeTime = 0, 0, 0
 	case kind == simCoarse && old != nil && !old.listens:
 		p.id.Inode = old.id.Inode
 	}
+	s.process(p)
+	return p
+}
+
+// process makes up who p is and how it behaves.
+func (s *simulation) process(p *simPlugin) {
+	p.listens, p.version = true, "1"
+	p.typ = []string{csi, csi, dra}[s.random.IntN(3)]
 	p.name = fmt.Sprint("n", s.random.IntN(12))
 	s.pid++
 	p.peer = s.peer(p.name)
@@ -269,7 +279,6 @@ func (s *simulation) starts(path string) *simPlugin {
 	if s.oneIn(20) {
 		p.goAway = time.Millisecond + s.upTo(3*time.Second)
 	}
-	return p
 }
 
 // peer is a new process. Numbers of processes come again, their starts do not.

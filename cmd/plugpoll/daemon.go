@@ -121,12 +121,15 @@ func (d *daemon) printEvents(cancel context.CancelFunc) <-chan error {
 	return result
 }
 
+// oneSignal is how long a signal is the same one: supervisors and timeout(1) signal a process and then its whole group.
+const oneSignal = 500 * time.Millisecond
+
 // handleSignals has SIGINT and SIGTERM stop the daemon and SIGHUP look and retry. The function it returns ends that.
 func (d *daemon) handleSignals(cancel context.CancelFunc) (end func()) {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, append(stopSignals(), syscall.SIGHUP)...) // Windows never sends SIGHUP
 	go func() {
-		stopping := false
+		var stopping time.Time
 		for s := range signals {
 			switch {
 			case s == syscall.SIGHUP:
@@ -134,12 +137,13 @@ func (d *daemon) handleSignals(cancel context.CancelFunc) (end func()) {
 				if err := d.manager.Retry(""); err != nil {
 					d.log.Warn("retry", "error", shown(err.Error()))
 				}
-			case stopping:
+			case !stopping.IsZero() && time.Since(stopping) < oneSignal:
+			case !stopping.IsZero():
 				complain(d.stderr, fmt.Errorf("%s again: ended at once, running calls were not waited for", signalName(s)))
 				d.stderr.close(lastWords)
 				os.Exit(exitStuck)
 			default:
-				stopping = true
+				stopping = time.Now()
 				d.log.Info("stopping; a second signal ends it at once", "signal", signalName(s))
 				cancel()
 			}

@@ -33,13 +33,14 @@ func keepAway(ctx context.Context, roots []scanner.Config, log hclog.Logger) err
 }
 
 // kubeletSockets are where a kubelet that serves dir listens: one for device plugins has its socket among them, and one for plugins_registry in the
-// directory beside it. If dir is a link, there is one beside the link and one beside what it leads to.
+// directory beside it; one for all of them, as /var/lib/kubelet, has both below it. If dir is a link, there is one beside the link and one beside what it leads to.
 func kubeletSockets(dir string) []string {
 	sep := string(filepath.Separator)
 	inside := strings.TrimRight(dir, sep) + sep
 	beside := filepath.Join("device-plugins", "kubelet.sock")
 	return []string{
 		inside + "kubelet.sock",
+		inside + beside,
 		filepath.Join(filepath.Dir(filepath.Clean(dir)), beside),
 		inside + ".." + sep + beside,
 	}

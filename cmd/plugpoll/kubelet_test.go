@@ -37,6 +37,7 @@ func TestKubeletOf(t *testing.T) {
 	}{
 		{"nothing", func(*testing.T, string) {}, "a", ""},
 		{"inside", func(t *testing.T, n string) { listen(t, n+"/a/kubelet.sock") }, "a", "/a/kubelet.sock"},
+		{"below", func(t *testing.T, n string) { listen(t, n+"/device-plugins/kubelet.sock") }, "", "/device-plugins/kubelet.sock"},
 		{"inside, slashes", func(t *testing.T, n string) { listen(t, n+"/a/kubelet.sock") }, "a//", "/a/kubelet.sock"},
 		{"beside", func(t *testing.T, n string) { listen(t, n+"/device-plugins/kubelet.sock") }, "a", "/device-plugins/kubelet.sock"},
 		{"beside, slash", func(t *testing.T, n string) { listen(t, n+"/device-plugins/kubelet.sock") }, "a/", "/device-plugins/kubelet.sock"},

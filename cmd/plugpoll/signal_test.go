@@ -38,12 +38,14 @@ func TestBlockedReader(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name  string
-		twice bool
+		again bool // and again, until it is heard
+		twice bool // at once, which is once
 		code  int
 		says  string
 	}{
-		{"once", false, exitFailed, "plugpoll: standard output: nobody reads the last events\n"},
-		{"twice", true, exitStuck, "plugpoll: SIGTERM again: ended at once, running calls were not waited for\n"},
+		{"once", false, false, exitFailed, "plugpoll: standard output: nobody reads the last events\n"},
+		{"twice at once", false, true, exitFailed, "plugpoll: standard output: nobody reads the last events\n"},
+		{"again", true, false, exitStuck, "plugpoll: SIGTERM again: ended at once, running calls were not waited for\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -69,9 +71,15 @@ func TestBlockedReader(t *testing.T) {
 			}
 			says("started")
 			term()
-			says("stopping")
 			if test.twice {
 				term()
+			}
+			says("stopping")
+			if test.again {
+				poll(func() bool {
+					_ = cmd.Process.Signal(syscall.SIGTERM) // an error says that it has ended
+					return strings.Contains(stderr.String(), test.says)
+				})
 			}
 			_ = cmd.Wait()
 			says(test.says)

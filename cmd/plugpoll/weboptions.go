@@ -90,9 +90,13 @@ func (o *webOptions) serve(ctx context.Context, m *register.Manager, cfg registe
 		addr, err := w.open(ctx, one.at, one.handler)
 		switch {
 		case err == nil:
-			log.Info("answering", "flag", one.flag, "address", shown(addr.String()))
+			where := one.at.String() // as --address takes it
+			if one.at.network == "tcp" {
+				where = addr.String() // which port it is, if any was wanted
+			}
+			log.Info("answering", "flag", one.flag, "address", shown(where))
 			if !one.at.local() && one.flag == "--listen" {
-				log.Warn("other machines can read the names and errors of all plugins here", "address", shown(addr.String()))
+				log.Warn("other machines can read the names and errors of all plugins here", "address", shown(where))
 			}
 		case one.must:
 			w.close()
