@@ -2,8 +2,12 @@ package plugpoll_test
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/plugpoll/plugpoll/conformance"
+	"github.com/plugpoll/plugpoll/register/record"
 )
 
 // TestTestingDocument keeps the programs of docs/testing.md what they are elsewhere: tests and Examples that are run.
@@ -29,5 +33,21 @@ func TestTestingDocument(t *testing.T) {
 		if !strings.Contains(read(t, "cmd/plugpoll/testdata/script/check.txtar"), "exec plugpoll "+c[1]+" ") {
 			t.Errorf("no script runs plugpoll %s", c[1])
 		}
+	}
+}
+
+// TestTestingDocumentRules keeps its tables what the suites are.
+func TestTestingDocumentRules(t *testing.T) {
+	var want []string
+	for _, r := range slices.Concat(
+		conformance.Plugin(conformance.PluginSubject{}),
+		conformance.FS(conformance.FSSubject{}),
+		conformance.Handler(conformance.HandlerSubject{Handler: record.Handler{}}),
+	) {
+		want = append(want, "| "+r.ID+" | "+r.Sentence+" |")
+	}
+	got := regexp.MustCompile(`(?m)^\| [A-Z]+\d+ \| .* \|$`).FindAllString(read(t, "docs/testing.md"), -1)
+	if !slices.Equal(got, want) {
+		t.Errorf("docs/testing.md has other rules than the suites:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

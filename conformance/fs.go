@@ -33,7 +33,7 @@ type FSSubject struct {
 	Lacks []string
 }
 
-// FS returns the rules for a filesystem that is to be polled. Their checks may run one at a time.
+// FS returns the rules for a filesystem that is to be polled. Two runs in one Dir get in each other's way.
 func FS(s FSSubject) []Rule {
 	if s.FS == nil {
 		s.FS = afero.NewOsFs()

@@ -28,6 +28,7 @@ type faultFS struct {
 	names func(calls, n int, names []string, err error) ([]string, error)
 	lstat func(name string, info fs.FileInfo, err error) (fs.FileInfo, error)
 	list  func(dir string, names []string) []string
+	typed func(fs.DirEntry) fs.DirEntry
 	gone  func(dir string)
 }
 
@@ -42,8 +43,13 @@ func (f *faultFS) Open(name string) (afero.File, error) {
 	if f.list != nil {
 		names = func(_, _ int, names []string, err error) ([]string, error) { return f.list(name, names), err }
 	}
-	if err != nil || names == nil {
-		return file, err
+	switch {
+	case err != nil:
+		return nil, err
+	case f.typed != nil:
+		return &typedFile{file, f.typed}, nil
+	case names == nil:
+		return file, nil
 	}
 	return &faultFile{File: file, names: names}, nil
 }
@@ -75,6 +81,25 @@ func (f *faultFile) Readdirnames(n int) ([]string, error) {
 	f.calls++
 	return f.names(f.calls, n, names, err)
 }
+
+// typedFile offers types too.
+type typedFile struct {
+	afero.File
+	change func(fs.DirEntry) fs.DirEntry
+}
+
+func (f *typedFile) ReadDir(n int) ([]fs.DirEntry, error) {
+	entries, err := f.File.(fs.ReadDirFile).ReadDir(n)
+	for i, e := range entries {
+		entries[i] = f.change(e)
+	}
+	return entries, err
+}
+
+// fileEntry is an entry that is listed as a file, whatever it is.
+type fileEntry struct{ fs.DirEntry }
+
+func (fileEntry) Type() fs.FileMode { return 0 }
 
 // fakeInfo overrides what is not nil.
 type fakeInfo struct {
@@ -120,6 +145,14 @@ var brokenFS = map[string]func(*faultFS){
 	"FS1": func(f *faultFS) {
 		f.names = func(_, _ int, names []string, err error) ([]string, error) { return append(names, names...), err }
 	},
+	"FS1/dots": func(f *faultFS) {
+		f.names = func(calls, _ int, names []string, err error) ([]string, error) {
+			if calls == 1 {
+				names = append(names, ".")
+			}
+			return names, err
+		}
+	},
 	"FS2": func(f *faultFS) {
 		f.names = func(calls, n int, names []string, err error) ([]string, error) {
 			if n > 0 && calls > 1 {
@@ -144,6 +177,15 @@ var brokenFS = map[string]func(*faultFS){
 			return names, err
 		}
 	},
+	"U3/silent": func(f *faultFS) {
+		f.names = func(_, _ int, names []string, err error) ([]string, error) {
+			if !errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return names, err
+		}
+	},
+	"D2/listing": func(f *faultFS) { f.typed = func(e fs.DirEntry) fs.DirEntry { return fileEntry{e} } },
 	"D2": func(f *faultFS) {
 		f.lstat = func(_ string, info fs.FileInfo, err error) (fs.FileInfo, error) {
 			if err == nil && info.Mode().Type() == fs.ModeSocket {
@@ -182,6 +224,14 @@ var brokenFS = map[string]func(*faultFS){
 				err = syscall.EIO
 			}
 			return info, err
+		}
+	},
+	"FS5/open": func(f *faultFS) {
+		f.open = func(name string) error {
+			if _, err := f.Stat(name); err != nil {
+				return syscall.EIO
+			}
+			return nil
 		}
 	},
 	"D7": func(f *faultFS) {
@@ -236,7 +286,7 @@ func TestFSBites(t *testing.T) {
 				defer node.Close()
 				f := &faultFS{FS: node}
 				breaks(f)
-				bites(t, conformance.FS(simSubject(node, f)), id)
+				bites(t, conformance.FS(simSubject(node, f)), ruleOf(id))
 			})
 		})
 	}

@@ -26,8 +26,9 @@ type fakeHandler struct {
 
 	validate   func(state.Registration) error
 	register   func(ctx context.Context, r state.Registration, report func(state.Report)) error
-	deregister func(r state.Registration) (done bool)
+	deregister func(r state.Registration) (done bool, err error)
 	stuck      bool // does not obey its context
+	quick      bool // does not hang
 	dirty      bool // keeps what failed
 	over       chan struct{}
 }
@@ -50,7 +51,7 @@ func (h *fakeHandler) Register(ctx context.Context, r state.Registration, report
 			return err
 		}
 	}
-	if r.Name == hanging {
+	if r.Name == hanging && !h.quick {
 		done := ctx.Done()
 		if h.stuck {
 			done = nil
@@ -75,9 +76,12 @@ func (h *fakeHandler) Register(ctx context.Context, r state.Registration, report
 }
 
 func (h *fakeHandler) Deregister(_ context.Context, r state.Registration) error {
-	if h.deregister == nil || !h.deregister(r) {
-		h.forget(r)
+	if h.deregister != nil {
+		if done, err := h.deregister(r); done {
+			return err
+		}
 	}
+	h.forget(r)
 	return nil
 }
 
@@ -127,6 +131,12 @@ var brokenHandlers = map[string]func(*fakeHandler){
 	"H1": func(h *fakeHandler) {
 		h.register = func(context.Context, state.Registration, func(state.Report)) error { return errors.New("not today") }
 	},
+	"H1/panic": func(h *fakeHandler) {
+		h.register = func(context.Context, state.Registration, func(state.Report)) error { panic("not today") }
+	},
+	"H1/deregister": func(h *fakeHandler) {
+		h.deregister = func(state.Registration) (bool, error) { return true, errors.New("not today") }
+	},
 	"H2": func(h *fakeHandler) {
 		h.validate = func(r state.Registration) error {
 			h.keep(r)
@@ -134,12 +144,34 @@ var brokenHandlers = map[string]func(*fakeHandler){
 		}
 	},
 	"R9": func(h *fakeHandler) { h.stuck = true },
-	"H3": func(h *fakeHandler) { h.deregister = func(state.Registration) bool { return true } },
+	"R9/deregister": func(h *fakeHandler) {
+		h.quick = true
+		h.deregister = func(r state.Registration) (bool, error) {
+			if r.Name == hanging {
+				<-h.over
+			}
+			return false, nil
+		}
+	},
+	"H3": func(h *fakeHandler) { h.deregister = func(state.Registration) (bool, error) { return true, nil } },
 	"H4": func(h *fakeHandler) { h.dirty = true },
 	"R5": func(h *fakeHandler) {
 		h.register = func(_ context.Context, r state.Registration, _ func(state.Report)) error {
 			slices.Sort(r.Versions)
 			return nil
+		}
+	},
+	"R5/address": func(h *fakeHandler) {
+		var known sync.Map
+		h.register = func(_ context.Context, r state.Registration, _ func(state.Report)) error {
+			known.Store(&r.Versions[0], true)
+			return nil
+		}
+		h.deregister = func(r state.Registration) (bool, error) {
+			if _, ok := known.LoadAndDelete(&r.Versions[0]); !ok {
+				return true, errors.New("unknown")
+			}
+			return false, nil
 		}
 	},
 	"H5": func(h *fakeHandler) {
@@ -187,6 +219,14 @@ var brokenHandlers = map[string]func(*fakeHandler){
 			return nil
 		}
 	},
+	"N1/both": func(h *fakeHandler) {
+		h.deregister = func(r state.Registration) (bool, error) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			maps.DeleteFunc(h.held, func(_, name string) bool { return name == r.Name })
+			return true, nil
+		}
+	},
 	"N2": nil,
 }
 
@@ -208,7 +248,7 @@ func handlerBites(t *testing.T, id string, breaks func(*fakeHandler)) {
 		} else {
 			breaks(h)
 		}
-		bites(t, conformance.Handler(s), id)
+		bites(t, conformance.Handler(s), ruleOf(id))
 	})
 }
 

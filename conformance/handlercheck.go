@@ -261,6 +261,9 @@ func (h handler) instances(ctx context.Context) error {
 }
 
 func (h handler) constant(ctx context.Context) error {
+	if _, says := h.Handler.(interface{ Exclusive() bool }); !says {
+		return nil
+	}
 	first := h.exclusive()
 	r := h.Registration(nConstant)
 	for range 3 {

@@ -144,9 +144,10 @@ func announces(change func(*registerapi.PluginInfo)) func(*fakePlugin) {
 
 // brokenPlugins has for each rule what makes a good plugin break it.
 var brokenPlugins = map[string]func(*fakePlugin){
-	"P1":  func(p *fakePlugin) { p.absent = true },
-	"P2":  func(p *fakePlugin) { p.mute = true },
-	"R16": announces(func(i *registerapi.PluginInfo) { i.SupportedVersions = slices.Repeat([]string{"1.0.0"}, 65) }),
+	"P1":          func(p *fakePlugin) { p.absent = true },
+	"P2":          func(p *fakePlugin) { p.mute = true },
+	"R16":         announces(func(i *registerapi.PluginInfo) { i.SupportedVersions = slices.Repeat([]string{"1.0.0"}, 65) }),
+	"R16/control": announces(func(i *registerapi.PluginInfo) { i.SupportedVersions = append(i.SupportedVersions, "1.1\n") }),
 	"P3": func(p *fakePlugin) {
 		p.info = func(call int64) (*registerapi.PluginInfo, error) {
 			info := goodInfo()
@@ -156,11 +157,14 @@ var brokenPlugins = map[string]func(*fakePlugin){
 			return info, nil
 		}
 	},
-	"P4": announces(func(i *registerapi.PluginInfo) { i.Type = "csiplugin" }),
-	"P5": announces(func(i *registerapi.PluginInfo) { i.Name = "a_b" }),
-	"P6": announces(func(i *registerapi.PluginInfo) { i.SupportedVersions = []string{"0.3.0"} }),
-	"X5": announces(func(i *registerapi.PluginInfo) { i.Endpoint = "csi.sock" }),
-	"P7": announces(func(i *registerapi.PluginInfo) { i.Endpoint = filepath.Join(os.TempDir(), "nobody", "csi.sock") }),
+	"P4":        announces(func(i *registerapi.PluginInfo) { i.Type = "csiplugin" }),
+	"P5":        announces(func(i *registerapi.PluginInfo) { i.Name = "a_b" }),
+	"P6":        announces(func(i *registerapi.PluginInfo) { i.SupportedVersions = []string{"0.3.0"} }),
+	"P5/none":   announces(func(i *registerapi.PluginInfo) { i.Name = "" }),
+	"P6/none":   announces(func(i *registerapi.PluginInfo) { i.SupportedVersions = nil }),
+	"X5/scheme": announces(func(i *registerapi.PluginInfo) { i.Endpoint = "tcp://127.0.0.1:80" }),
+	"X5":        announces(func(i *registerapi.PluginInfo) { i.Endpoint = "csi.sock" }),
+	"P7":        announces(func(i *registerapi.PluginInfo) { i.Endpoint = filepath.Join(os.TempDir(), "nobody", "csi.sock") }),
 	"P8": func(p *fakePlugin) {
 		p.listener = func(l net.Listener) net.Listener { return &single{Listener: l, free: make(chan struct{}, 1)} }
 	},
@@ -214,7 +218,7 @@ func (s *single) Accept() (net.Conn, error) {
 		select {
 		case s.free <- struct{}{}:
 			return &onlyConn{Conn: conn, free: s.free}, nil
-		case <-time.After(300 * time.Millisecond):
+		case <-time.After(time.Second):
 			_ = conn.Close()
 		}
 	}
@@ -274,7 +278,7 @@ func TestPluginBites(t *testing.T) {
 			p := &fakePlugin{}
 			breaks(p)
 			p.start(t)
-			bites(t, conformance.Plugin(p.subject()), id)
+			bites(t, conformance.Plugin(p.subject()), ruleOf(id))
 		})
 	}
 }

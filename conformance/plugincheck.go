@@ -141,18 +141,21 @@ func (p plugin) fits(ctx context.Context, part func(state.Registration, *registe
 	if err != nil {
 		return err
 	}
-	if info.GetName() == "" {
-		return errors.New("its name is empty")
-	}
 	good := fitting[info.GetType()]
 	return record.Handler{}.Validate(ctx, part(state.Registration{Type: info.GetType(), Name: good.name, Versions: []string{good.version}}, info))
 }
 
 func (p plugin) nameFits(ctx context.Context) error {
-	return p.fits(ctx, func(r state.Registration, info *registerapi.PluginInfo) state.Registration {
+	empty := false
+	err := p.fits(ctx, func(r state.Registration, info *registerapi.PluginInfo) state.Registration {
+		empty = info.GetName() == ""
 		r.Name = info.GetName()
 		return r
 	})
+	if err == nil && empty { // of a type that has no rule of its own
+		err = errors.New("its name is empty")
+	}
+	return err
 }
 
 func (p plugin) versionsFit(ctx context.Context) error {
