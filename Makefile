@@ -100,6 +100,10 @@ bench-http: ## measure registration beside a thousand status requests a second, 
 bench-register: ## measure registration beside the kubelet's figures, on an idle machine (six minutes; SHORT=1: to try it out, one)
 	go test -run '^$$' -bench '^BenchmarkFigures$$' -benchtime 1x $(if $(SHORT),-short) -timeout 1h ./register
 
+.PHONY: peers
+peers: ## hold plugpoll and the kubelet's plugin manager to the same rules and measure both, on an idle machine (ten minutes; SHORT=1: five)
+	cd conformance/peers && go run -mod=mod . $(if $(SHORT),-short)
+
 .PHONY: soak-plugins
 soak-plugins: ## disturb 200 real plugin processes for DURATION (10m), and see what is left
 	go test -run '^TestSoak$$' -count=1 -timeout 0 -v ./register -soak $(DURATION)

@@ -60,6 +60,7 @@ func (k *checker) probe(op Op, what kind, conn *connModel) *pathModel {
 func (k *checker) evict(f *flightModel) {
 	p := f.path
 	k.counts["evictions"]++
+	k.freed = k.now // how many follow at once is open
 	if age := k.now.Sub(f.started); age < evictable {
 		k.failf("probe %d of %q is ended after %v (R11)", f.id, p.path, age)
 	} else if age < hanging && k.now.Sub(k.answered) < evictable {

@@ -78,8 +78,8 @@ type Core struct {
 
 	probes, calls slots
 	probing       running
-	probeEnded    time.Time // the last one, and not by being given up
-	calling       running   // those that are not parked
+	stall         stall
+	calling       running // those that are not parked
 	parked        int
 	alarms        alarms
 	dirty         []*socket

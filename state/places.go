@@ -80,11 +80,27 @@ func (c *Core) roomAt() (at time.Time) {
 	return at
 }
 
+// stall is how long probes have stood still, and what was done about it. The zero value: they move.
+type stall struct {
+	since       time.Time // when a probe last ended by itself, or the last round of evictions began
+	round, left int       // how many gave way in that round at most, and how many still may
+}
+
+// count counts one that gives way.
+func (s *stall) count(now time.Time) {
+	if s.left == 0 {
+		s.round = max(1, 2*s.round)
+		s.since, s.left = now, s.round
+	}
+	s.left--
+}
+
 // evictAt is when f gives way. As long as probes end, first tries get on, and whoever takes long may do so because the machine has much to do: what is
-// given up then would only have to be done again. But nobody holds on to a place for long.
+// given up then would only have to be done again. If none ends, one gives way, and 20 ms later two, then four and so on. But nobody holds on to a place for
+// long.
 func (c *Core) evictAt(f *flight) time.Time {
 	from, latest := f.began.Add(evictAge), f.began.Add(evictAgeAlways)
-	if at := c.probeEnded.Add(evictAge); at.After(from) {
+	if at := c.stall.since.Add(evictAge); c.stall.left == 0 && at.After(from) {
 		from = at
 	}
 	if from.After(latest) {
@@ -104,6 +120,9 @@ func (c *Core) park(f *flight) {
 
 // evict ends a probe so that a first try can begin. It is queued again at once, as a retry.
 func (c *Core) evict(f *flight) {
+	if c.now.Sub(f.began) < evictAgeAlways {
+		c.stall.count(c.now)
+	}
 	s := f.socket
 	c.dropProbe(s)
 	s.evicted = true

@@ -90,7 +90,7 @@ func (c *Core) dropProbe(s *socket) {
 
 func (c *Core) endProbe(f *flight) *socket {
 	s := f.socket
-	s.probe, s.evicted, c.probeEnded = nil, false, c.now
+	s.probe, s.evicted, c.stall = nil, false, stall{since: c.now}
 	c.probes.release()
 	c.touch(s)
 	return s
