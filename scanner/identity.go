@@ -68,3 +68,6 @@ func unixNano(t time.Time) int64 {
 	}
 	return t.UnixNano()
 }
+
+// StampOf copies out of a FileInfo what a scan takes from it. What it does not tell is zero.
+func StampOf(info fs.FileInfo) Stamp { return stampOf(info) }

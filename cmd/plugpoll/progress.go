@@ -18,6 +18,8 @@ const (
 type progress struct {
 	terminal io.Writer
 	shared   bool // the entries are printed on a terminal as well, which is taken to be this one
+	// text is what is being done and how far it has come. nil: the entries and directories that were seen.
+	text func() string
 
 	mu                   sync.Mutex
 	began                time.Time
@@ -71,11 +73,18 @@ func (p *progress) step(directory bool, show func()) {
 func (p *progress) draw() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	line := fmt.Sprintf("looking: %s, %s so far, %s",
-		counted(p.entries, "entry", "entries"), counted(p.directories, "directory", "directories"), spell(time.Since(p.began).Truncate(progressEvery)))
+	text := p.text
+	if text == nil {
+		text = p.seen
+	}
+	line := text() + ", " + spell(time.Since(p.began).Truncate(progressEvery))
 	// Spaces, since not every terminal knows how to clear a line.
 	_, _ = fmt.Fprintf(p.terminal, "\r%-*s", p.width, line)
 	p.width = max(p.width, len(line))
+}
+
+func (p *progress) seen() string {
+	return fmt.Sprintf("looking: %s, %s so far", counted(p.entries, "entry", "entries"), counted(p.directories, "directory", "directories"))
 }
 
 func (p *progress) clear() {

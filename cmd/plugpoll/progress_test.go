@@ -175,3 +175,27 @@ func TestScanCostLeavesPrintingOut(t *testing.T) {
 		}
 	})
 }
+
+// What takes long shows how far it has come in words of its own, and leaves nothing of them.
+func TestProgressText(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s screen
+		c := &checking{checkOptions: &checkOptions{}}
+		c.total.Store(3)
+		p := &progress{terminal: &s, text: c.text}
+		end := p.start()
+		<-time.After(progressAfter + progressEvery/2)
+		if got := s.shows(); got != "checking: 0 of 3 sockets done, 1 s" {
+			t.Errorf("it shows %q", got)
+		}
+		c.done.Store(2)
+		<-time.After(progressEvery)
+		if got := s.shows(); got != "checking: 2 of 3 sockets done, 1.2 s" {
+			t.Errorf("it shows %q", got)
+		}
+		end()
+		if got := s.shows(); got != "" {
+			t.Errorf("left on the terminal: %q", got)
+		}
+	})
+}

@@ -12,7 +12,7 @@ plugins equal to what is on disk. It is the kubelet's plugin manager without ino
 
 Exit codes:
   0  done, or stopped cleanly by a signal
-  1  it failed; standard error says why
+  1  it failed; standard error says why. check: some rules do not hold
   2  bad flags or configuration; nothing was started
   3  stopped, but some calls did not end or were not waited for
   4  status and why: something needs attention`
@@ -32,7 +32,7 @@ func newRoot() *cobra.Command {
 		RunE:                  group,
 		Args:                  cobra.ArbitraryArgs,
 	}
-	root.AddCommand(newRun(), newStatus(), newWhy(), newWatch(), newPlugin(), newScan(), newVersion())
+	root.AddCommand(newRun(), newStatus(), newWhy(), newWatch(), newPlugin(), newScan(), newCheck(), newVersion())
 	root.InitDefaultCompletionCmd()
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w (%s --help lists the flags)", err, cmd.CommandPath())

@@ -1,0 +1,337 @@
+package conformance_test
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/spf13/afero"
+
+	"github.com/plugpoll/plugpoll/conformance"
+	"github.com/plugpoll/plugpoll/conformance/simfs"
+)
+
+// faultFS is a simulated filesystem in which one thing goes wrong.
+type faultFS struct {
+	*simfs.FS
+	open  func(name string) error
+	names func(calls, n int, names []string, err error) ([]string, error)
+	lstat func(name string, info fs.FileInfo, err error) (fs.FileInfo, error)
+	list  func(dir string, names []string) []string
+	typed func(fs.DirEntry) fs.DirEntry
+	gone  func(dir string)
+}
+
+func (f *faultFS) Open(name string) (afero.File, error) {
+	if f.open != nil {
+		if err := f.open(name); err != nil {
+			return nil, err
+		}
+	}
+	file, err := f.FS.Open(name)
+	names := f.names
+	if f.list != nil {
+		names = func(_, _ int, names []string, err error) ([]string, error) { return f.list(name, names), err }
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case f.typed != nil:
+		return &typedFile{file, f.typed}, nil
+	case names == nil:
+		return file, nil
+	}
+	return &faultFile{File: file, names: names}, nil
+}
+
+func (f *faultFS) LstatIfPossible(name string) (fs.FileInfo, bool, error) {
+	info, ok, err := f.FS.LstatIfPossible(name)
+	if f.lstat != nil {
+		info, err = f.lstat(name, info, err)
+	}
+	return info, ok, err
+}
+
+func (f *faultFS) RemoveAll(name string) error {
+	if f.gone != nil {
+		f.gone(name)
+	}
+	return f.FS.RemoveAll(name)
+}
+
+// faultFile offers names alone.
+type faultFile struct {
+	afero.File
+	names func(calls, n int, names []string, err error) ([]string, error)
+	calls int
+}
+
+func (f *faultFile) Readdirnames(n int) ([]string, error) {
+	names, err := f.File.Readdirnames(n)
+	f.calls++
+	return f.names(f.calls, n, names, err)
+}
+
+// typedFile offers types too.
+type typedFile struct {
+	afero.File
+	change func(fs.DirEntry) fs.DirEntry
+}
+
+func (f *typedFile) ReadDir(n int) ([]fs.DirEntry, error) {
+	entries, err := f.File.(fs.ReadDirFile).ReadDir(n)
+	for i, e := range entries {
+		entries[i] = f.change(e)
+	}
+	return entries, err
+}
+
+// fileEntry is an entry that is listed as a file, whatever it is.
+type fileEntry struct{ fs.DirEntry }
+
+func (fileEntry) Type() fs.FileMode { return 0 }
+
+// fakeInfo overrides what is not nil.
+type fakeInfo struct {
+	fs.FileInfo
+	mode    *fs.FileMode
+	modTime *time.Time
+	noSys   bool
+}
+
+func (i fakeInfo) Mode() fs.FileMode {
+	if i.mode != nil {
+		return *i.mode
+	}
+	return i.FileInfo.Mode()
+}
+
+func (i fakeInfo) ModTime() time.Time {
+	if i.modTime != nil {
+		return *i.modTime
+	}
+	return i.FileInfo.ModTime()
+}
+
+func (i fakeInfo) Sys() any {
+	if i.noSys {
+		return nil
+	}
+	return i.FileInfo.Sys()
+}
+
+// stampless is an entry of that type without any stamp that moves.
+func stampless(typ fs.FileMode) func(string, fs.FileInfo, error) (fs.FileInfo, error) {
+	return func(_ string, info fs.FileInfo, err error) (fs.FileInfo, error) {
+		if err == nil && info.Mode().Type() == typ {
+			info = fakeInfo{FileInfo: info, modTime: &time.Time{}, noSys: true}
+		}
+		return info, err
+	}
+}
+
+// brokenFS has for each rule what makes a good filesystem break it.
+var brokenFS = map[string]func(*faultFS){
+	"FS1": func(f *faultFS) {
+		f.names = func(_, _ int, names []string, err error) ([]string, error) { return append(names, names...), err }
+	},
+	"FS1/dots": func(f *faultFS) {
+		f.names = func(calls, _ int, names []string, err error) ([]string, error) {
+			if calls == 1 {
+				names = append(names, ".")
+			}
+			return names, err
+		}
+	},
+	"FS2": func(f *faultFS) {
+		f.names = func(calls, n int, names []string, err error) ([]string, error) {
+			if n > 0 && calls > 1 {
+				return nil, io.EOF
+			}
+			return names, err
+		}
+	},
+	"U2": func(f *faultFS) {
+		f.names = func(calls, _ int, names []string, err error) ([]string, error) {
+			if calls == 1 {
+				names = append(names, "ghost")
+			}
+			return names, err
+		}
+	},
+	"U3": func(f *faultFS) {
+		f.names = func(_, _ int, names []string, err error) ([]string, error) {
+			if err != nil && !errors.Is(err, io.EOF) {
+				names = nil
+			}
+			return names, err
+		}
+	},
+	"U3/silent": func(f *faultFS) {
+		f.names = func(_, _ int, names []string, err error) ([]string, error) {
+			if !errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return names, err
+		}
+	},
+	"D2/listing": func(f *faultFS) { f.typed = func(e fs.DirEntry) fs.DirEntry { return fileEntry{e} } },
+	"D2": func(f *faultFS) {
+		f.lstat = func(_ string, info fs.FileInfo, err error) (fs.FileInfo, error) {
+			if err == nil && info.Mode().Type() == fs.ModeSocket {
+				mode := info.Mode().Perm()
+				info = fakeInfo{FileInfo: info, mode: &mode}
+			}
+			return info, err
+		}
+	},
+	"D5": func(f *faultFS) {
+		f.lstat = func(name string, _ fs.FileInfo, _ error) (fs.FileInfo, error) { return f.Stat(name) }
+	},
+	"D10": func(f *faultFS) {
+		f.names = func(_, _ int, names []string, err error) ([]string, error) {
+			for i, name := range names {
+				names[i] = strings.TrimSpace(name)
+			}
+			return names, err
+		}
+	},
+	"FS3": func(f *faultFS) {
+		var calls atomic.Int64
+		f.lstat = func(_ string, info fs.FileInfo, err error) (fs.FileInfo, error) {
+			if err == nil {
+				now := time.Unix(calls.Add(1), 0)
+				info = fakeInfo{FileInfo: info, modTime: &now}
+			}
+			return info, err
+		}
+	},
+	"I1":  func(f *faultFS) { f.lstat = stampless(fs.ModeSocket) },
+	"FS4": func(f *faultFS) { f.lstat = stampless(fs.ModeDir) },
+	"FS5": func(f *faultFS) {
+		f.lstat = func(_ string, info fs.FileInfo, err error) (fs.FileInfo, error) {
+			if errors.Is(err, fs.ErrNotExist) {
+				err = syscall.EIO
+			}
+			return info, err
+		}
+	},
+	"FS5/open": func(f *faultFS) {
+		f.open = func(name string) error {
+			if _, err := f.Stat(name); err != nil {
+				return syscall.EIO
+			}
+			return nil
+		}
+	},
+	"D7": func(f *faultFS) {
+		var mu sync.Mutex
+		first := map[string]int{} // how many directories were removed at a path
+		f.gone = func(dir string) {
+			mu.Lock()
+			defer mu.Unlock()
+			if info, err := f.Stat(dir); err == nil && info.IsDir() {
+				first[dir]++
+			}
+		}
+		f.list = func(dir string, names []string) []string {
+			mu.Lock()
+			defer mu.Unlock()
+			if first[dir] > 0 {
+				return nil
+			}
+			return names
+		}
+	},
+	"FS6": func(f *faultFS) {
+		var inside atomic.Int64
+		f.open = func(string) error {
+			defer inside.Add(-1)
+			if inside.Add(1) > 1 {
+				return syscall.EBUSY
+			}
+			<-time.After(time.Millisecond)
+			return nil
+		}
+	},
+}
+
+func simSubject(node *simfs.FS, as afero.Fs) conformance.FSSubject {
+	return conformance.FSSubject{
+		FS:     as,
+		Dir:    "/",
+		Socket: func(path string) error { return node.Mknod(path, fs.ModeSocket|0o755) },
+		Break: func(dir string) func() {
+			return node.Inject(dir, simfs.OpList, simfs.Fault{Err: syscall.EIO, After: 1})
+		},
+	}
+}
+
+func TestFSBites(t *testing.T) {
+	complete(t, conformance.FS(conformance.FSSubject{}), slices.Collect(maps.Keys(brokenFS)))
+	for id, breaks := range brokenFS {
+		t.Run(id, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				node := simfs.New(simfs.Config{Stable: true})
+				defer node.Close()
+				f := &faultFS{FS: node}
+				breaks(f)
+				bites(t, conformance.FS(simSubject(node, f)), ruleOf(id))
+			})
+		})
+	}
+}
+
+func TestFSHolds(t *testing.T) {
+	for name, cfg := range map[string]simfs.Config{
+		"default": {}, "stable": {Stable: true}, "ext4": {ReuseInodes: true, Stable: true, Granularity: 4 * time.Millisecond, Shuffle: 1},
+		"fat": {Granularity: 2 * time.Second, Detail: simfs.NoDetail, Entries: simfs.NoEntries}, "untyped": {Entries: simfs.UntypedEntries},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				node := simfs.New(cfg)
+				defer node.Close()
+				bites(t, conformance.FS(simSubject(node, node)), "")
+				if left, err := afero.ReadDir(node, "/"); err != nil || len(left) > 0 {
+					t.Errorf("left behind: %v, %v", left, err)
+				}
+			})
+		})
+	}
+}
+
+// The operating system's filesystem is fit, and the suite leaves nothing in it.
+func TestFSOfSystem(t *testing.T) {
+	dir, err := os.MkdirTemp("", "fs") //nolint:usetesting // t.TempDir is too long for the address of a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := os.Remove(dir); err != nil {
+			t.Error(err)
+		}
+	}()
+	conformance.Test(t, conformance.FS(conformance.FSSubject{Dir: dir}))
+}
+
+func TestFSLacks(t *testing.T) {
+	rules := conformance.FS(conformance.FSSubject{FS: afero.NewMemMapFs(), Dir: "/", Lacks: []string{"I1"}})
+	for _, r := range rules {
+		if skips := r.Skip != ""; skips != (r.ID == "I1" || r.ID == "U3" || r.ID == "D5") {
+			t.Errorf("%s: skipped: %q", r.ID, r.Skip)
+		}
+		if r.ID == "I1" && r.Check(t.Context()) != nil {
+			t.Error("a rule that is skipped fails")
+		}
+	}
+}
