@@ -19,7 +19,7 @@ type address struct {
 	at      string // host:port, or the path of the socket
 }
 
-// parseAddress reads HOST:PORT, unix:/PATH, or "none" and nothing for nowhere. The error names flag.
+// parseAddress reads HOST:PORT or unix:/PATH; "none" and the empty text are no address. The error names flag.
 func parseAddress(flag, text string) (address, error) {
 	if text == "" || text == "none" {
 		return address{}, nil
