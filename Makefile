@@ -72,6 +72,10 @@ fuzz: ## fuzz every target for FUZZTIME (30s)
 sim: ## run the seeded simulations of state: ten seeds with EVENTS (100000) inputs each, and real scanners with OPS (20000) operations
 	go test ./state -run '^TestSimulation' -count=1 -v -events $(EVENTS) -ops $(OPS)
 
+.PHONY: histories
+histories: ## have things happen at random to a whole node: 20,000 with gRPC, 200,000 without (about a minute)
+	go test ./register -run '^TestRandom' -count=1 -v -random.ops 20000
+
 .PHONY: soak
 soak: ## run the simulation with one seed after another, from SEED (1) on, until one fails or Ctrl-C
 	go test ./state -run '^TestSimulation$$' -count=1 -v -timeout 0 -soak -seed $(SEED) -events $(EVENTS)
