@@ -313,7 +313,7 @@ func (k *checker) wantsProbe(p *pathModel) (want, first bool, at time.Time) {
 			return true, k.isFirst(p, acknowledge) == "yes", at
 		}
 	case p.answer != nil:
-		return !p.spent && p.answer.ack == "" && p.answer.conn.live() && k.standing(p) == yes, false, at
+		return !p.answer.open && !p.spent && p.answer.ack == "" && p.answer.conn.live() && k.standing(p) == yes, false, at
 	case p.live(p.call), p.leaving(), p.never:
 	case p.soft && k.now.Before(latest(p.next, p.lastReset.Add(5*time.Second))): // it may be waiting for a place already
 	case k.now.Before(p.next), !p.urgent && k.now.Before(p.heldBack):

@@ -472,6 +472,9 @@ func (k *checker) departed(p *pathModel, f *flightModel) {
 	if p.wait != nil && p.wait.why == doubt {
 		p.wait = nil
 	}
+	if p.entry.ID.Inode == 0 { // it may have been in doubt, and is asked when that would have been settled
+		p.tolerate = latest(p.tolerate, k.now.Add(5*time.Second))
+	}
 	switch {
 	case k.stopping:
 	case k.excludes(key):
