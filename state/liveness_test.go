@@ -27,7 +27,6 @@ func (d *driver) by(id EffectID, peer *Peer, typ, name string) []string {
 func witnessed(t *testing.T, cfg Config, e scanner.Entry, peer *Peer) *driver {
 	t.Helper()
 	d := drive(t, cfg)
-	d.unchecked = false
 	d.step(HandlerAdded{Type: csi})
 	d.scan(e)
 	d.by(1, peer, csi, "x")
@@ -324,7 +323,6 @@ func TestMetadataWithoutInodes(t *testing.T) {
 // I6: a stamp that changes during the first try is judged when the try ends.
 func TestTouchedDuringTheTry(t *testing.T) {
 	d := drive(t, Config{})
-	d.unchecked = false
 	d.step(HandlerAdded{Type: csi})
 	d.scan()
 	d.want(d.scan(sock("a", 1, 1)), "1 ask a")
@@ -340,7 +338,6 @@ func TestTouchedDuringTheTry(t *testing.T) {
 // I6, R12: a try that fails while stamps change is made anew, once in five seconds.
 func TestTouchedDuringAFailingTry(t *testing.T) {
 	d := drive(t, Config{})
-	d.unchecked = false
 	d.scan()
 	d.scan(sock("a", 1, 1))
 	d.want(d.scan(sock("a", 1, 2)))
@@ -353,7 +350,6 @@ func TestTouchedDuringAFailingTry(t *testing.T) {
 // R15: a dial that found another file is judged by a look.
 func TestStaleDial(t *testing.T) {
 	d := drive(t, Config{})
-	d.unchecked = false
 	d.step(HandlerAdded{Type: csi})
 	d.scan()
 	d.scan(sock("a", 1, 1))
@@ -376,7 +372,6 @@ func TestStaleDial(t *testing.T) {
 // L1: a connection that ends while the handler is at work is dealt with right after.
 func TestConnectionEndsDuringRegister(t *testing.T) {
 	d := drive(t, Config{})
-	d.unchecked = false
 	d.step(HandlerAdded{Type: csi})
 	d.scan()
 	d.scan(sock("a", 1, 1))
@@ -390,7 +385,6 @@ func TestConnectionEndsDuringRegister(t *testing.T) {
 
 	// Nothing can be told over it.
 	d = drive(t, Config{})
-	d.unchecked = false
 	d.step(HandlerAdded{Type: csi})
 	d.scan()
 	d.scan(sock("a", 1, 1))
@@ -403,7 +397,6 @@ func TestConnectionEndsDuringRegister(t *testing.T) {
 // R3: a plugin that hangs up on being refused is told.
 func TestConnectionEndsDuringTell(t *testing.T) {
 	d := drive(t, Config{})
-	d.unchecked = false
 	d.scan()
 	d.scan(sock("a", 1, 1))
 	d.want(d.answers(1, "Other", "x"), "2 tell a over 1: no handler for plugin type Other: no type is known yet")
@@ -420,7 +413,6 @@ func TestConnectionEndsDuringTell(t *testing.T) {
 // R18: observing asks, validates and watches, and tells nobody anything.
 func TestObserve(t *testing.T) {
 	d := drive(t, Config{Observe: true})
-	d.unchecked = false
 	d.step(HandlerAdded{Type: csi, Exclusive: true})
 	d.scan()
 	d.scan(sock("a", 1, 1), sock("b", 2, 1), sock("c", 3, 1))

@@ -14,7 +14,6 @@ import (
 func contest(t *testing.T) *driver {
 	t.Helper()
 	d := drive(t, Config{})
-	d.unchecked = false
 	d.step(HandlerAdded{Type: csi, Exclusive: true})
 	d.scan()
 	return d
@@ -226,7 +225,6 @@ func TestStandbyEnds(t *testing.T) {
 // N1: a handler that is not exclusive has them all.
 func TestNotExclusive(t *testing.T) {
 	d := drive(t, Config{})
-	d.unchecked = false
 	d.step(HandlerAdded{Type: csi})
 	d.play(d.scan(sock("a", 1, 1), sock("b", 2, 1)))
 	d.phase(dir+"/a", Registered)

@@ -18,7 +18,6 @@ func socks(from, n int) (entries []scanner.Entry) {
 // R11: a waiting first try ends the longest-running probe older than 20 ms, which becomes a retry.
 func TestEviction(t *testing.T) {
 	d := drive(t, Config{Probes: 4})
-	d.unchecked = false
 	d.step(HandlerAdded{Type: csi})
 	d.scan(socks(0, 4)...)
 	d.now = d.now.Add(10 * time.Millisecond)
@@ -40,7 +39,6 @@ func TestEviction(t *testing.T) {
 // R11: a healthy plugin beside 1000 that hang is asked within 20 ms.
 func TestHealthyBesideHung(t *testing.T) {
 	d := drive(t, Config{})
-	d.unchecked = false
 	hung := socks(0, 1000)
 	d.scan(hung...)
 	d.wait(time.Hour)
@@ -58,7 +56,6 @@ func TestHealthyBesideHung(t *testing.T) {
 // R11: a handler call that takes long gives its place back, and the chain that follows has none either.
 func TestParking(t *testing.T) {
 	d := drive(t, Config{Calls: 1, MaxParked: 1})
-	d.unchecked = false
 	d.step(HandlerAdded{Type: csi})
 	d.scan(socks(0, 3)...)
 	for id := EffectID(1); id <= 3; id++ {
@@ -86,7 +83,6 @@ func TestParking(t *testing.T) {
 // S2, R11: when stopping, hung calls do not keep Deregister from its place.
 func TestParkingOnStop(t *testing.T) {
 	d := registered(t, Config{Calls: 1, DeregisterOnStop: true})
-	d.unchecked = false
 	d.scan(sock("a", 1, 1), sock("b", 2, 2))
 	d.by(5, nil, csi, "y")
 	d.want(d.ok(6), "7 register b CSI/y inode 2")
