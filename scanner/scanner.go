@@ -25,6 +25,7 @@ type Scanner struct {
 	memory   memory
 	above    above
 	warned   map[string]bool // the paths that were warned about
+	content  []byte          // the buffer for files, between two scans
 
 	looks    chan struct{} // holds a token for each Look that makes calls
 	calls    calls
