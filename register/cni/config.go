@@ -74,8 +74,8 @@ func (c Config) Check() error {
 	fault := func(field, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("cni: Config."+field+" "+format, args...))
 	}
-	if len(c.Name) > maxName || scanner.Clean(c.Name, maxName) != c.Name {
-		fault("Name", "is %s: it must be UTF-8 without control characters, of at most %d bytes", scanner.Quote(c.Name), maxName)
+	if len(c.Name) > maxHandler || scanner.Clean(c.Name, maxHandler) != c.Name {
+		fault("Name", "is %s: it must be UTF-8 without control characters, of at most %d bytes", scanner.Quote(c.Name), maxHandler)
 	}
 	for i, dir := range c.BinDirs {
 		if dir == "" {
@@ -107,7 +107,7 @@ func (c Config) Check() error {
 
 const (
 	maxPrefix = 12  // bytes: the name of an interface of Linux has 15, and a number follows
-	maxName   = 253 // bytes, as those of plugins (R16)
+	maxHandler   = 253 // bytes, as those of plugins (R16)
 )
 
 func (c Config) withDefaults() Config {
