@@ -58,7 +58,7 @@ type Config struct {
 	Interval time.Duration
 	// StatusInterval is the pause between two STATUS verbs while all is well (CN10). 0: DefaultStatusInterval; negative: they are asked after a reload and while they fail only.
 	StatusInterval time.Duration
-	// StatusTimeout bounds the STATUS verbs of one asking together (CN12). 0: DefaultStatusTimeout.
+	// StatusTimeout bounds the STATUS verbs of one asking together (CN12). 0: DefaultStatusTimeout; negative: they are never asked, and no plugin is run.
 	StatusTimeout time.Duration
 	// Options go to each go-cni instance before its networks. What they add to the networks comes first, and what they say of directories or the prefix overrides this Config.
 	Options []gocni.Opt
@@ -91,16 +91,8 @@ func (c Config) Check() error {
 	if c.MaxConfNum >= 0 && max(c.MinNetworks, DefaultMinNetworks) > max(c.MaxConfNum, DefaultMaxConfNum) {
 		fault("MinNetworks", "is %d, but MaxConfNum allows for %d: there would never be enough", c.MinNetworks, max(c.MaxConfNum, DefaultMaxConfNum))
 	}
-	for _, t := range []struct {
-		field string
-		value time.Duration
-	}{
-		{"Interval", c.Interval},
-		{"StatusTimeout", c.StatusTimeout},
-	} {
-		if t.value < 0 {
-			fault(t.field, "is %v: it must not be negative (0 means the default)", t.value)
-		}
+	if c.Interval < 0 {
+		fault("Interval", "is %v: it must not be negative (0 means %v)", c.Interval, scanner.DefaultInterval)
 	}
 	return errors.Join(errs...)
 }
@@ -144,6 +136,3 @@ func (c Config) withDefaults() Config {
 	c.BinDirs, c.Options = slices.Clone(c.BinDirs), slices.Clone(c.Options)
 	return c
 }
-
-// Syncer keeps one go-cni instance equal to what is in its directory. Make one with New. All methods are safe for concurrent use.
-type Syncer struct{ cfg Config }
