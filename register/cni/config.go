@@ -3,6 +3,8 @@ package cni
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -98,8 +100,8 @@ func (c Config) Check() error {
 }
 
 const (
-	maxPrefix = 12  // bytes: the name of an interface of Linux has 15, and a number follows
-	maxHandler   = 253 // bytes, as those of plugins (R16)
+	maxPrefix  = 12  // bytes: the name of an interface of Linux has 15, and a number follows
+	maxHandler = 253 // bytes, as those of plugins (R16)
 )
 
 func (c Config) withDefaults() Config {
@@ -111,6 +113,10 @@ func (c Config) withDefaults() Config {
 	}
 	if _, ok := c.FS.(*afero.OsFs); ok {
 		c.ConfDir = scanner.NormalPath(c.ConfDir, runtime.GOOS)
+	}
+	// The paths of what is in it begin with it, and it is one of the errors' paths.
+	for least := len(filepath.VolumeName(c.ConfDir)) + 1; len(c.ConfDir) > least && os.IsPathSeparator(c.ConfDir[len(c.ConfDir)-1]); {
+		c.ConfDir = c.ConfDir[:len(c.ConfDir)-1]
 	}
 	if c.BinDirs == nil {
 		c.BinDirs = []string{DefaultBinDir}

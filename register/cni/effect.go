@@ -40,11 +40,11 @@ type (
 	synced struct{}
 )
 
-func (build) effect()    {}
-func (use) effect()      {}
-func (findPlugins) effect()     {}
-func (askPlugins) effect()      {}
-func (cancel) effect()   {}
-func (answered) effect() {}
-func (emit) effect()     {}
-func (synced) effect()   {}
+func (build) effect()       {}
+func (use) effect()         {}
+func (findPlugins) effect() {}
+func (askPlugins) effect()  {}
+func (cancel) effect()      {}
+func (answered) effect()    {}
+func (emit) effect()        {}
+func (synced) effect()      {}
