@@ -172,6 +172,9 @@ func (c *conf) parsePlugin() {
 		return
 	}
 	if c.err = c.at(c.typeFault(plugin.Network.Type, anyCase("type"))); c.err == nil {
+		c.err = c.at(c.numberFault()) // libcni finds it at the first ADD
+	}
+	if c.err == nil {
 		c.network.plugins = []string{plugin.Network.Type}
 	}
 }
@@ -225,7 +228,10 @@ func (c *conf) nameFault(name string) *fault {
 // versionFault refuses what no plugin or not libcni can answer to: it would fail at the first ADD.
 func (c *conf) versionFault(v string) *fault {
 	known := version.All.SupportedVersions()
-	if v == "" || slices.Contains(known, v) {
+	if v == "" {
+		return c.onlyNewer()
+	}
+	if slices.Contains(known, v) {
 		return nil
 	}
 	at := locate(c.content, c.key("cniVersion"))
@@ -241,6 +247,24 @@ func (c *conf) versionFault(v string) *fault {
 		return &fault{at, KindNewVersion, "cniVersion " + shown(v) + " is newer than " + version.Current() + ", the newest that is understood here", fix + `, or list older ones in "cniVersions"`}
 	}
 	return &fault{at, KindBadVersion, "there is no cniVersion " + shown(v), fix}
+}
+
+// onlyNewer is about a list whose cniVersions are all newer than libcni: it would go on with 0.1.0, which is none of them.
+func (c *conf) onlyNewer() *fault {
+	versions, _ := c.top()["cniVersions"].([]any)
+	if !c.list() || len(versions) == 0 {
+		return nil
+	}
+	for _, v := range versions {
+		text, _ := v.(string)
+		if newer, err := version.GreaterThan(text, version.Current()); err != nil || !newer {
+			return nil
+		}
+	}
+	return &fault{
+		locate(c.content, "cniVersions"), KindNewVersion,
+		"all cniVersions are newer than " + version.Current() + ", the newest that is understood here", "add an older one",
+	}
 }
 
 func (c *conf) typeFault(typ string, path ...any) *fault {

@@ -12,8 +12,14 @@ import (
 	"github.com/plugpoll/plugpoll/scanner"
 )
 
-// refused passes on what libcni says where nothing better is known.
+// refused says why libcni does not take what it has read, and passes on what it says where nothing better is known.
 func (c *conf) refused(err error) *fault {
+	if f := c.numberFault(); f != nil {
+		return f
+	}
+	if e, ok := errors.AsType[*json.SyntaxError](err); ok && strings.Contains(e.Error(), maxDepth) {
+		return tooDeep(-1) // not in the file, but in the list that libcni makes of it
+	}
 	text := strings.TrimPrefix(err.Error(), "error parsing configuration list: ")
 	return &fault{-1, KindRefused, "libcni refuses it: " + scanner.Clean(text, maxText), "correct it"}
 }
@@ -23,27 +29,48 @@ func (c *conf) explainPlugin(err error) *fault {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return c.wrongType(e, nil)
 	}
-	var top map[string]json.RawMessage
-	if json.Unmarshal([]byte(c.content), &top) != nil {
-		return c.refused(err)
-	}
-	if _, ok := top["plugins"]; ok {
-		return &fault{
-			locate(c.content, "plugins"), KindListInConf, "this is a list of plugins, and a " + extension(c.base) + " file holds one plugin",
-			"rename it to " + scanner.Quote(strings.TrimSuffix(c.base, extension(c.base))+".conflist"),
+	if _, ok := c.top()["plugins"]; ok {
+		fix := "rename it to " + scanner.Quote(strings.TrimSuffix(c.base, extension(c.base))+".conflist")
+		if c.dir != "" {
+			fix = "put each plugin in a file of its own"
 		}
+		return &fault{locate(c.content, "plugins"), KindListInConf, "this is a list of plugins, and a " + extension(c.base) + " file holds one plugin", fix}
 	}
 	return &fault{locate(c.content, anyCase("type")), KindNoType, "the plugin has no type", `add a "type", the name of the plugin's binary`}
 }
 
 func extension(name string) string { return name[strings.LastIndexByte(name, '.'):] }
 
+// numberFault finds a number that libcni cannot hold, or nil.
+func (c *conf) numberFault() *fault {
+	var all any
+	e, ok := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal([]byte(c.content), &all))
+	if !ok {
+		return nil
+	}
+	at := min(int(e.Offset), len(c.content)) // behind it, or behind the character that ends it
+	number := func() bool { return strings.IndexByte("+-.0123456789Ee", c.content[at-1]) >= 0 }
+	if at > 0 && !number() {
+		at--
+	}
+	for at > 0 && number() {
+		at--
+	}
+	return &fault{at, KindNumber, "the " + scanner.Clean(e.Value, maxShown) + " is too large", "make it smaller"}
+}
+
+// top is the object, as libcni reads a list. Of one with a number that it cannot hold it is a part.
+func (c *conf) top() (top map[string]any) {
+	_ = json.Unmarshal([]byte(c.content), &top) // textFault has seen that it is one
+	return top
+}
+
 // explainList says why libcni does not take a file as a list. It goes by the values in the order that libcni does.
 func (c *conf) explainList(err error) *fault {
-	var top map[string]any
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal([]byte(c.content), &top)); ok {
-		return &fault{int(e.Offset) - 1, KindNumber, "the " + scanner.Clean(e.Value, maxShown) + " is too large", "make it smaller"}
+	if f := c.numberFault(); f != nil {
+		return f
 	}
+	top := c.top()
 	name, ok := top["name"]
 	if !ok {
 		return c.nameFault("")
@@ -159,7 +186,7 @@ func (c *conf) wrongType(e *json.UnmarshalTypeError, path []any) *fault {
 	}
 	return &fault{
 		locate(c.content, path...), KindWrongType,
-		shown(e.Field) + " is " + scanner.Clean(article(e.Value), maxShown), "make it " + want,
+		shown(e.Field) + " has " + scanner.Clean(article(e.Value), maxShown) + ", and " + want + " belongs there", "make it " + want,
 	}
 }
 
@@ -178,7 +205,7 @@ func article(value string) string {
 func (c *conf) valueFault(kind Kind, key, want string) *fault {
 	at := locate(c.content, key)
 	var top map[string]json.RawMessage
-	_ = json.Unmarshal([]byte(c.content), &top) // libcni has read it
+	_ = json.Unmarshal([]byte(c.content), &top) // textFault has seen that it is one
 	value := string(top[key])
 	is := nameOf(value)
 	if value != "" && value[0] == '"' {
@@ -189,8 +216,7 @@ func (c *conf) valueFault(kind Kind, key, want string) *fault {
 
 // noPlugins is about a list without plugins, neither in it nor in a subdirectory.
 func (c *conf) noPlugins() *fault {
-	var top map[string]any
-	_ = json.Unmarshal([]byte(c.content), &top) // libcni has read it
+	top := c.top()
 	if _, ok := top["plugins"]; ok {
 		return &fault{locate(c.content, "plugins"), KindNoPlugins, "the list of plugins is empty", "add a plugin"}
 	}

@@ -91,13 +91,20 @@ func syntaxFault(content string, e *json.SyntaxError) *fault {
 		return &fault{len(content), KindIncomplete, "the file ends in the middle", fixWrite}
 	}
 	at := max(0, min(int(e.Offset), len(content))-1)
-	if strings.Contains(message, "max depth") {
-		return &fault{at, KindTooDeep, "objects and arrays are nested more than 10000 deep", "make it simpler"}
+	if strings.Contains(message, maxDepth) {
+		return tooDeep(at)
 	}
 	if f := byCharacter(content, at, message); f != nil {
 		return f
 	}
 	return &fault{at, KindNotJSON, "this is not JSON: " + message + ", near " + near(content, at), "correct it here or before it"}
+}
+
+// maxDepth is in what encoding/json says of more than 10000 objects and arrays in one another.
+const maxDepth = "exceeded max depth"
+
+func tooDeep(at int) *fault {
+	return &fault{at, KindTooDeep, "objects and arrays are nested about 10000 deep, or deeper", "make it simpler"}
 }
 
 // byCharacter goes by the character that JSON has no place for, and by what was expected there.
@@ -128,7 +135,7 @@ func byCharacter(content string, at int, message string) *fault {
 	return nil
 }
 
-// near shows the text at an offset, in quotes: the rest of the word, or of the line, as far as there is room.
+// near shows the text at an offset, in quotes unless it has some: the rest of the word, or of the line, as far as there is room.
 func near(content string, at int) string {
 	const most = 24
 	rest := content[at:]
@@ -136,7 +143,11 @@ func near(content string, at int) string {
 	if end := strings.IndexAny(rest, " \t\r\n,:"); end > 0 {
 		rest = rest[:end]
 	}
-	return `"` + scanner.Clean(rest, most) + `"`
+	rest = scanner.Clean(rest, most)
+	if strings.Contains(rest, `"`) {
+		return rest
+	}
+	return `"` + rest + `"`
 }
 
 // blanks returns the offset of the first character from there on that is no blank of JSON.
