@@ -57,8 +57,8 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		v, name := s.View(), s.cfg.Name
 		send(reloads, prometheus.CounterValue, float64(s.metrics.applied.Load()), name, "applied")
 		send(reloads, prometheus.CounterValue, float64(s.metrics.rejected.Load()), name, "rejected")
-		send(ready, prometheus.GaugeValue, one(v.Ready), name)
-		send(stale, prometheus.GaugeValue, one(v.State == Stale), name)
+		send(ready, prometheus.GaugeValue, gauge(v.Ready), name)
+		send(stale, prometheus.GaugeValue, gauge(v.State == Stale), name)
 		send(defaultChanges, prometheus.CounterValue, float64(s.metrics.defaultChanges.Load()), name)
 		if !v.LastSuccess.IsZero() {
 			send(lastSuccess, prometheus.GaugeValue, float64(v.LastSuccess.UnixNano())/1e9, name)
@@ -66,7 +66,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-func one(is bool) float64 {
+func gauge(is bool) float64 {
 	if is {
 		return 1
 	}

@@ -27,9 +27,9 @@ func TestApplied(t *testing.T) {
 		w.pass(20 * time.Millisecond)
 		w.is(Ready, "a")
 		w.happened(EventApplied, EventReady, EventSynced)
-		w.pass(time.Hour)
-		if n := len(w.wasAsked()); n < 350 || n > 361 {
-			t.Errorf("CN10: STATUS was asked %d times in an hour", n)
+		w.pass(10 * time.Minute)
+		if n := len(w.wasAsked()); n < 59 || n > 61 {
+			t.Errorf("CN10: STATUS was asked %d times in ten minutes", n)
 		}
 		w.happened()
 		if lines := w.log.lines("INFO", "WARN"); len(lines) != 2 {
@@ -190,7 +190,7 @@ func TestAllGone(t *testing.T) {
 					w.happened(EventEmpty)
 				}
 				if test.until == 0 {
-					w.pass(time.Hour)
+					w.pass(10 * time.Minute)
 					w.is(Stale, "a")
 					return
 				}
@@ -228,7 +228,7 @@ func TestMissingDirectory(t *testing.T) {
 		w.is(NotReady, "")
 		w.says("/etc/cni/net.d does not exist")
 		w.happened(EventEmpty, EventNotReady, EventSynced)
-		w.pass(time.Hour)
+		w.pass(10 * time.Minute)
 		w.happened()
 		if _, err := w.node.Stat("/etc"); !errors.Is(err, syscall.ENOENT) {
 			t.Errorf("/etc: %v", err)
@@ -412,7 +412,7 @@ func TestMissingPlugin(t *testing.T) {
 			if v := w.s.View(); v.Networks[0].Plugins[0].Missing != "" || v.Networks[0].Plugins[1].Missing == "" {
 				t.Errorf("the plugins are %+v", v.Networks[0].Plugins)
 			}
-			w.pass(59 * time.Minute)
+			w.pass(10 * time.Minute)
 			w.happened()
 			if asked := w.wasAsked(); asked != nil {
 				t.Errorf("STATUS was asked at %v, though a plugin is missing", asked)
