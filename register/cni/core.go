@@ -112,10 +112,7 @@ func (c *core) deadline() time.Time {
 
 // due does what a time has come for.
 func (c *core) due() {
-	if at := c.retireAt(); !at.IsZero() && !at.After(c.now) {
-		c.retired = true
-		c.version++
-	}
+	c.retire()
 	if !c.buildAt.IsZero() && !c.buildAt.After(c.now) {
 		c.buildAt = time.Time{}
 		c.startBuild()

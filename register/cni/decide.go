@@ -52,6 +52,7 @@ func (c *core) emptied(absent string) {
 	if c.emptySince.IsZero() {
 		c.emptySince = c.now
 	}
+	c.retire()
 	level := c.lines.empty.level(c.now, c.empty)
 	if c.good == nil {
 		// A node that waits for its network to be installed is no reason to wake anybody.
@@ -161,6 +162,14 @@ func (c *core) use(s *set, in built) {
 		c.emit(state.Warn, Event{Kind: EventDefaultChanged, Revision: s.revision, Network: c.good.name(), Former: former, Networks: len(s.networks)})
 	}
 	c.check()
+}
+
+// retire notes that the grace is over, if it is.
+func (c *core) retire() {
+	if at := c.retireAt(); !at.IsZero() && !at.After(c.now) {
+		c.retired = true
+		c.version++
+	}
 }
 
 // retireAt is when what is in use is no reason any more to be ready. Zero: never.

@@ -75,7 +75,11 @@ func (c *core) unusable() string {
 	if n := len(c.set.files); n != 1 {
 		files = fmt.Sprintf("%d files", n)
 	}
-	return scanner.Clean(fmt.Sprintf("the configuration in %s (%s) cannot be used: %v", scanner.Quote(c.cfg.ConfDir), files, c.conf), maxLine)
+	cause := c.conf.Error()
+	if c.conf.Path == c.cfg.ConfDir {
+		cause = c.conf.Text + "; " + c.conf.Fix
+	}
+	return scanner.Clean(fmt.Sprintf("the configuration in %s (%s) cannot be used: %s", scanner.Quote(c.cfg.ConfDir), files, cause), maxLine)
 }
 
 // unknown is the text of a directory that cannot be listed.
