@@ -163,7 +163,10 @@ func TestUnusedFile(t *testing.T) {
 		if after := w.s.View(); after.Applied != v.Applied || len(after.Ignored) != 2 {
 			t.Errorf("CN1: the View is %+v", after)
 		}
-		w.happened()
+		w.happened(EventUnaffected)
+		if lines := w.log.lines("INFO", "WARN"); len(lines) != 2 {
+			t.Errorf("O1: the log is\n%s", strings.Join(lines, "\n"))
+		}
 		w.remove("10-a.conflist") // CN7: what comes next is broken
 		w.pass(settled)
 		w.is(Stale, "a")
