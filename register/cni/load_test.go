@@ -45,7 +45,8 @@ func TestVerdicts(t *testing.T) {
 		{"two", three, choose{max: 2}, []string{"1.conflist used: a", "2.conf used: b", "3.conflist not used (2 networks come first): c"}, "[/d/a]"},
 		{"pinned", three, choose{max: 1, pin: "c"}, []string{"1.conflist not used (3.conflist comes first): a", "2.conf not used (3.conflist comes first): b", "3.conflist used: c"}, "[/d/c]"},
 		{
-			"pinned and not there", three, choose{max: 1, pin: "x"},
+			"pinned and not there", three,
+			choose{max: 1, pin: "x"},
 			[]string{
 				`1.conflist not used (nothing of this directory is used: there is no network "x"; there are a, b, c): a`,
 				`2.conf not used (nothing of this directory is used: there is no network "x"; there are a, b, c): b`,
@@ -54,12 +55,14 @@ func TestVerdicts(t *testing.T) {
 			"[]",
 		},
 		{
-			"broken behind the first", entries("/d/1.conflist", netA, "/d/2.conf", "{", "/d/3.conflist", netA), choose{max: 1},
+			"broken behind the first", entries("/d/1.conflist", netA, "/d/2.conf", "{", "/d/3.conflist", netA),
+			choose{max: 1},
 			[]string{"1.conflist used: a", "2.conf broken [incomplete]", "3.conflist duplicate (1.conflist has this network already) [duplicate network]: a"},
 			"[/d/a]",
 		},
 		{
-			"broken among them", entries("/d/1.conflist", netA, "/d/2.conf", "{", "/d/3.conflist", netC), choose{max: 2},
+			"broken among them", entries("/d/1.conflist", netA, "/d/2.conf", "{", "/d/3.conflist", netC),
+			choose{max: 2},
 			[]string{
 				"1.conflist not used (nothing of this directory is used: 2.conf cannot be): a", "2.conf broken [incomplete]",
 				"3.conflist not used (nothing of this directory is used: 2.conf cannot be): c",
@@ -67,12 +70,14 @@ func TestVerdicts(t *testing.T) {
 			"[/d/a]",
 		},
 		{
-			"a subdirectory", entries("/d/1.conflist", netA, "/d/2.conflist", netC, "/d/a/1.conf", `{"type":"y"}`, "/d/c/1.conf", `{"type":"y"}`, "/d/other/1.conf", "{"), choose{max: 1},
+			"a subdirectory", entries("/d/1.conflist", netA, "/d/2.conflist", netC, "/d/a/1.conf", `{"type":"y"}`, "/d/c/1.conf", `{"type":"y"}`, "/d/other/1.conf", "{"),
+			choose{max: 1},
 			[]string{"1.conflist used: a", "2.conflist not used (1.conflist comes first): c", "a/1.conf used: a", "c/1.conf not used (the network c is not used)"},
 			"[/d/a]",
 		},
 		{
-			"a broken file in a subdirectory", entries("/d/1.conflist", netA, "/d/a/1.conf", `{"type":"y"}`, "/d/a/2.conf", `{`, "/d/a/3.conf", `{`), choose{max: 1},
+			"a broken file in a subdirectory", entries("/d/1.conflist", netA, "/d/a/1.conf", `{"type":"y"}`, "/d/a/2.conf", `{`, "/d/a/3.conf", `{`),
+			choose{max: 1},
 			[]string{"1.conflist broken (a file that belongs to it is broken: /d/a/2.conf) [incomplete]", "a/1.conf not used (the network a is not used)", "a/2.conf broken [incomplete]", "a/3.conf broken [incomplete]"},
 			"[/d/a]",
 		},
