@@ -111,7 +111,7 @@ func (c *core) found(in found) {
 	c.do(askPlugins{r.id, c.good.networks})
 }
 
-func (c *core) asked(in asked) {
+func (c *core) told(in told) {
 	r := c.lands(in.round, true)
 	if r == nil {
 		return

@@ -31,8 +31,8 @@ type (
 		round   uint64
 		missing []Missing
 	}
-	// asked is the result of askPlugins.
-	asked struct {
+	// told is the result of askPlugins.
+	told struct {
 		round uint64
 		err   error
 	}
@@ -49,7 +49,7 @@ type (
 func (*scanned) input()   {}
 func (built) input()      {}
 func (found) input()      {}
-func (asked) input()      {}
+func (told) input()       {}
 func (checkAsked) input() {}
 func (retryAsked) input() {}
 func (tick) input()       {}

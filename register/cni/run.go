@@ -84,7 +84,7 @@ func (s *Syncer) Run(ctx context.Context) error {
 
 func (l *loop) take(mail any) {
 	switch mail := mail.(type) {
-	case polled:
+	case *scanned:
 		l.takePoll(mail)
 	case statusWanted:
 		l.step(checkAsked{})
@@ -101,7 +101,7 @@ func (l *loop) take(mail any) {
 	case found:
 		l.looking = false
 		l.step(mail)
-	case asked:
+	case told:
 		l.asking()
 		l.asking = nil
 		l.step(mail)
@@ -160,12 +160,12 @@ func (l *loop) carryOut(e effect) {
 func (l *loop) ask(e askPlugins) {
 	if l.cfg.StatusTimeout < 0 {
 		l.asking = func() {}
-		l.post(asked{e.round, nil})
+		l.post(told{e.round, nil})
 		return
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, l.cfg.StatusTimeout)
 	l.asking = cancel
-	go func() { l.post(asked{e.round, l.status(ctx, l.cfg.BinDirs, e.networks)}) }()
+	go func() { l.post(told{e.round, l.status(ctx, l.cfg.BinDirs, e.networks)}) }()
 }
 
 var errGoexit = errors.New("an option ended its goroutine (runtime.Goexit) and did not return")
@@ -213,12 +213,6 @@ func (l *loop) release(round uint64) {
 	})
 }
 
-// polled is the end of a poll.
-type polled struct {
-	scanned
-	settled bool // its context had not ended
-}
-
 // startScan begins a poll if one is due. What the files come to is worked out in its goroutine too, since parsing may take long.
 func (l *loop) startScan() {
 	if l.stopping || l.scanning || l.next.After(time.Now()) {
@@ -227,7 +221,7 @@ func (l *loop) startScan() {
 	l.scanning = true
 	last := l.last
 	go func() {
-		p := polled{scanned: scanned{started: time.Now()}}
+		p := &scanned{started: time.Now()}
 		p.snapshot, p.err = l.scanner.Scan(l.ctx, last)
 		if l.ctx.Err() != nil {
 			// The scan left a call behind. Run gives it its time, and lists it if that was not enough.
@@ -241,13 +235,13 @@ func (l *loop) startScan() {
 	}()
 }
 
-func (l *loop) takePoll(p polled) {
+func (l *loop) takePoll(p *scanned) {
 	l.scanning = false
 	if l.stopping {
 		return
 	}
 	l.last = p.snapshot
-	l.step(&p.scanned)
+	l.step(p)
 	l.next = l.pace.Next(p.ended, p.ended.Sub(p.started), l.core.polls.changed)
 	if l.again {
 		l.next = p.ended

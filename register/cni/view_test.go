@@ -74,7 +74,7 @@ func TestViewGolden(t *testing.T) {
 			case findPlugins:
 				d.step(found{e.round, gone})
 			case askPlugins:
-				d.step(asked{e.round, err})
+				d.step(told{e.round, err})
 			case emit:
 				events = append(events, e.event)
 			}
@@ -108,7 +108,7 @@ func TestViewGolden(t *testing.T) {
 			d.poll(nil, at("10-a.conflist", list(content)))
 		}
 		answer(nil, nil)
-		d.step(asked{round: d.c.health.rounds})
+		d.step(told{round: d.c.health.rounds})
 		answer(nil, nil)
 	}
 	for range 2 {
