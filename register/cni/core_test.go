@@ -63,7 +63,7 @@ func (d *driver) carryOut(err error) {
 			made, failed := instance(e.networks, instanceOptions{})
 			d.step(built{e.id, made, failed})
 		case findPlugins:
-			d.step(found{e.round, nil})
+			d.step(found{round: e.round})
 		case askPlugins:
 			d.step(told{e.round, err})
 		}

@@ -26,10 +26,11 @@ type (
 		instance gocni.CNI
 		err      error
 	}
-	// found is the result of findPlugins: the plugins that there are no binaries of.
+	// found is the result of findPlugins: the plugins that there are no binaries of, and if there are of all, where they are, by type.
 	found struct {
 		round   uint64
 		missing []Missing
+		paths   map[string]string
 	}
 	// told is the result of askPlugins.
 	told struct {

@@ -40,8 +40,8 @@ type loop struct {
 
 // waiter is a Status that waits for the end of a round.
 type waiter struct {
+	statusWanted
 	round uint64
-	done  chan struct{}
 }
 
 // Run does the work until ctx ends. It returns nil then, or a *StuckError if something did not end within a second. What is wrong with the directory, from the
@@ -88,7 +88,9 @@ func (l *loop) take(mail any) {
 		l.takePoll(mail)
 	case statusWanted:
 		l.step(checkAsked{})
-		l.waiters = append(l.waiters, waiter{l.core.promised, mail.done}) // only Run's goroutine changes the core
+		// A round may hang, and those who asked have gone.
+		l.waiters = slices.DeleteFunc(l.waiters, func(w waiter) bool { return w.ctx.Err() != nil })
+		l.waiters = append(l.waiters, waiter{mail, l.core.promised}) // only Run's goroutine changes the core
 		if l.core.promised == 0 || l.stopping {
 			l.release(0)
 		}
@@ -140,7 +142,7 @@ func (l *loop) carryOut(e effect) {
 		}()
 	case findPlugins:
 		l.looking = true
-		go func() { l.post(found{e.round, missing(l.cfg.FS, l.cfg.BinDirs, e.networks)}) }()
+		go func() { l.post(l.find(e)) }()
 	case askPlugins:
 		l.ask(e)
 	case cancel:
@@ -155,6 +157,19 @@ func (l *loop) carryOut(e effect) {
 	case synced:
 		close(l.synced)
 	}
+}
+
+// find looks for the plugins, and where they are if all are there.
+func (l *loop) find(e findPlugins) found {
+	f := found{round: e.round, missing: missing(l.cfg.FS, l.cfg.BinDirs, e.networks), paths: map[string]string{}}
+	for _, n := range e.networks {
+		for _, plugin := range n.plugins {
+			if len(f.missing) == 0 && f.paths[plugin] == "" {
+				f.paths[plugin], _ = find(l.cfg.FS, l.cfg.BinDirs, plugin)
+			}
+		}
+	}
+	return f
 }
 
 func (l *loop) ask(e askPlugins) {

@@ -72,7 +72,7 @@ func TestViewGolden(t *testing.T) {
 				made, failed := instance(e.networks, instanceOptions{})
 				d.step(built{e.id, made, failed})
 			case findPlugins:
-				d.step(found{e.round, gone})
+				d.step(found{e.round, gone, map[string]string{"bridge": "/bin/bridge"}})
 			case askPlugins:
 				d.step(told{e.round, err})
 			case emit:
