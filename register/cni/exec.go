@@ -93,34 +93,47 @@ func isExit(err error) bool {
 func run(ctx context.Context, path string, stdin []byte, env []string) (out, complaint []byte, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	for {
-		stdout := &bounded{max: maxAnswer, full: func() { cancel(errAnswer) }}
-		stderr := &bounded{max: maxComplaint, full: func() {}}
+	stdout := &bounded{max: maxAnswer, full: func() { cancel(errAnswer) }}
+	stderr := &bounded{max: maxComplaint, full: func() {}}
+	cmd, err := start(ctx, func() *exec.Cmd {
 		cmd := exec.CommandContext(ctx, path)
 		cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, bytes.NewReader(stdin), stdout, stderr
 		cmd.WaitDelay = holdDelay
 		ownGroup(cmd)
-		if err := cmd.Start(); errors.Is(err, syscall.ETXTBSY) {
-			busy := time.NewTimer(busyDelay)
-			select {
-			case <-ctx.Done():
-				busy.Stop()
-				return nil, nil, err
-			case <-busy.C:
-			}
-			continue
-		} else if err != nil {
-			return nil, nil, err
+		return cmd
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	endGroup(cmd)
+	err = cmd.Wait()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // it has ended well, and somebody else holds its pipes
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, errAnswer) {
+		err = cause
+	}
+	return stdout.bytes(), stderr.bytes(), err
+}
+
+// start starts a program. One that is being written is tried again until ctx ends.
+func start(ctx context.Context, command func() *exec.Cmd) (*exec.Cmd, error) {
+	for {
+		cmd := command()
+		err := cmd.Start()
+		if !errors.Is(err, syscall.ETXTBSY) {
+			return cmd, err
 		}
-		endGroup(cmd)
-		err := cmd.Wait()
-		if errors.Is(err, exec.ErrWaitDelay) {
-			err = nil // it has ended well, and somebody else holds its pipes
+		wait := time.NewTimer(busyDelay)
+		select {
+		case <-ctx.Done():
+			wait.Stop()
+			return nil, err
+		case <-wait.C:
 		}
-		if cause := context.Cause(ctx); errors.Is(cause, errAnswer) {
-			err = cause
+		if ctx.Err() != nil {
+			return nil, err // exec would only say so
 		}
-		return stdout.bytes(), stderr.bytes(), err
 	}
 }
 

@@ -153,6 +153,9 @@ func TestRevision(t *testing.T) {
 		}
 		seen[got] = test.name
 	}
+	if a, b := load("/d", entries("/d/1.conf", "X", "/d/2.conf", "Y"), choose{}).revision, load("/d", entries("/d/1.conf", "X2.confY"), choose{}).revision; a == b {
+		t.Error("two files are one that holds the other")
+	}
 	if a, b := load("/d", problem(scanner.ProblemUnreadable, "x"), choose{}).revision, load("/d", problem(scanner.ProblemUnreadable, "y"), choose{}).revision; a != b {
 		t.Error("the detail of a problem counts")
 	}
