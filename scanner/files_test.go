@@ -203,10 +203,10 @@ func TestFilesEndless(t *testing.T) {
 
 // ending is io.EOF once n bytes were read before this one, or for a negative n an error.
 func ending(read, n int) error {
-	switch {
-	case read+1 == n:
+	switch read + 1 {
+	case n:
 		return io.EOF
-	case read+1 == -n:
+	case -n:
 		return syscall.EIO
 	}
 	return nil

@@ -164,7 +164,9 @@ func (h *history) mutation(b int) func(*simfs.FS) error {
 	case 0:
 		if h.cfg.Select.files {
 			content := []byte("yes"[:h.next()&3])
-			return func(f *simfs.FS) error { return afero.WriteFile(f, strings.Replace(name, "/r", "/alias", 1), content, 0o644) }
+			return func(f *simfs.FS) error {
+				return afero.WriteFile(f, strings.Replace(name, "/r", "/alias", 1), content, 0o644)
+			}
 		}
 		return func(f *simfs.FS) error { return f.Mknod(name, fs.ModeSocket|0o755) }
 	case 1:
