@@ -57,6 +57,16 @@ func TestSlowInstance(t *testing.T) {
 		if want := []string{"a", "b", "d"}; !slices.Equal(made, want) {
 			t.Errorf("made were %q, want %q", made, want)
 		}
+
+		let = make(chan struct{})
+		hold.Store(true)
+		w.write("10-a.conflist", list("e"))
+		w.pass(settled)
+		w.write("10-a.conflist", broken)
+		w.pass(settled)
+		close(let)
+		w.pass(0)
+		w.is(Stale, "d") // what was being made is not what is there
 	})
 }
 

@@ -223,6 +223,37 @@ func TestAllGone(t *testing.T) {
 	}
 }
 
+// CN12: what comes after all files were gone is loading until its plugins have answered, be it what was in use before or not.
+func TestLoadingAfterGone(t *testing.T) {
+	for _, name := range []string{"a", "b"} {
+		bubble(t, Config{}, func(w *world) {
+			w.answers(func(ctx context.Context) error {
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case <-time.After(5 * time.Second):
+					return nil
+				}
+			})
+			w.write("10.conflist", listOf("1.1.0", "a"))
+			w.run()
+			w.pass(settled)
+			w.is(Loading, "a")
+			w.says("asked for their STATUS")
+			w.pass(5 * time.Second)
+			w.is(Ready, "a")
+			w.remove("10.conflist")
+			w.pass(settled)
+			w.is(NotReady, "a")
+			w.write("10.conflist", listOf("1.1.0", name))
+			w.pass(2 * time.Second)
+			w.is(Loading, name)
+			w.pass(10 * time.Second)
+			w.is(Ready, name)
+		})
+	}
+}
+
 // CN8, CN14: so is a directory that is not there. It is waited for, and never made.
 func TestMissingDirectory(t *testing.T) {
 	bubble(t, Config{ConfDir: "/etc/cni/net.d/"}, func(w *world) {
