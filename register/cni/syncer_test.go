@@ -589,6 +589,37 @@ func TestStatusHangs(t *testing.T) {
 	}
 }
 
+// CN12: a reload ends the asking of the plugins of before, whose answer then counts for nothing, and has the new ones asked at once.
+func TestStatusOfBefore(t *testing.T) {
+	for _, obeys := range []bool{true, false} {
+		bubble(t, Config{}, func(w *world) {
+			w.write("10-a.conflist", listOf("1.1.0", "a"))
+			w.run()
+			w.pass(settled)
+			w.happened(EventApplied, EventReady, EventSynced)
+			w.answers(func(ctx context.Context) error {
+				if obeys {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				time.Sleep(5 * time.Second) //nolint:forbidigo // the bubble's time
+				return errors.New("too late")
+			})
+			w.pass(DefaultStatusInterval)
+			w.answers(nil)
+			w.wasAsked()
+			w.write("10-a.conflist", listOf("1.1.0", "b"))
+			w.pass(settled)
+			if asked := w.wasAsked(); (len(asked) == 1) != obeys {
+				t.Errorf("the new ones were asked at %v", asked)
+			}
+			w.pass(5 * time.Second)
+			w.is(Ready, "b")
+			w.happened(EventApplied, EventDefaultChanged)
+		})
+	}
+}
+
 // CN12: a file that is merely rewritten makes nothing not ready, however long the plugins take to answer; what they answer then counts.
 func TestRewriteDoesNotFlap(t *testing.T) {
 	bubble(t, Config{}, func(w *world) {
