@@ -173,6 +173,26 @@ func TestUnusedFile(t *testing.T) {
 	})
 }
 
+// CN1: what happens to other files is no change, not even for the pace.
+func TestOtherFiles(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		w.write("10-a.conflist", list("a"))
+		w.run()
+		w.pass(2 * time.Second)
+		w.happened(EventApplied, EventReady, EventSynced)
+		before := w.node.Calls(confDir, simfs.OpOpen)
+		for n := range 500 {
+			w.write(".10-a.conflist.swp", fmt.Sprint(n))
+			w.write(fmt.Sprintf("%d.txt", n%5), "")
+			w.pass(20 * time.Millisecond)
+		}
+		if polls := w.node.Calls(confDir, simfs.OpOpen) - before; polls < 40 || polls > 60 {
+			t.Errorf("there were %d polls in 10 s", polls)
+		}
+		w.happened()
+	})
+}
+
 // CN8: without files it is not ready, after the grace; the last good instance stays for removing pods.
 func TestAllGone(t *testing.T) {
 	for _, test := range []struct {
@@ -208,6 +228,12 @@ func TestAllGone(t *testing.T) {
 				} else {
 					w.happened(EventEmpty, EventNotReady)
 				}
+				w.remove(binDir + "/bridge") // the plugins go with their configuration: that is nothing to speak of
+				w.answers(func(context.Context) error { return errors.New("gone") })
+				w.pass(time.Minute)
+				w.happened()
+				w.answers(nil)
+				w.install("bridge")
 				w.write("10-a.conflist", broken)
 				w.pass(settled)
 				w.is(NotReady, "a") // what is gone is not brought back by what cannot be used
@@ -541,6 +567,23 @@ func TestStatusFails(t *testing.T) {
 		w.happened(EventStatusOK, EventReady)
 		if lines := w.log.lines("WARN"); len(lines) != 1 {
 			t.Errorf("O1: the warnings are\n%s", strings.Join(lines, "\n"))
+		}
+
+		failing := func(tries int) {
+			w.answers(func(context.Context) error { return errors.New("agent not up") })
+			w.pass(DefaultStatusInterval)
+			for w.s.View().Status.Tries < tries {
+				w.pass(100 * time.Millisecond)
+			}
+		}
+		failing(4)
+		w.answers(nil)
+		w.pass(30 * time.Second)
+		w.is(Ready, "a")
+		w.wasAsked()
+		failing(2)
+		if asked := w.wasAsked(); asked[len(asked)-1]-asked[len(asked)-2] > 2*time.Second {
+			t.Errorf("after it was well the pauses do not begin anew: asked at %v", asked)
 		}
 	})
 }
