@@ -180,6 +180,12 @@ func TestStatusOff(t *testing.T) {
 // Retry does not wait for the next poll. Asked in a loop it fills no memory.
 func TestRetry(t *testing.T) {
 	bubble(t, Config{Interval: time.Hour}, func(w *world) {
+		for range 1000 {
+			w.s.Retry()
+		}
+		if len(w.s.mail) != 1 {
+			t.Errorf("there are %d mails", len(w.s.mail))
+		}
 		w.write("10-a.conflist", list("a"))
 		w.run()
 		w.pass(2 * time.Second)
