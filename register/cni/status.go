@@ -2,10 +2,8 @@ package cni
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/containernetworking/cni/libcni"
 	"github.com/containernetworking/cni/pkg/types"
@@ -35,41 +33,13 @@ func (e *StatusError) Error() string {
 // Unwrap returns Err.
 func (e *StatusError) Unwrap() error { return e.Err }
 
-// errStuck is returned when a process cannot be ended, or a filesystem call does not return: a goroutine waits for it, and ends with it.
-var errStuck = errors.New("it does not end")
-
-// stuckAfter is how long askStatus waits, after its context ended, for what it has ended.
-const stuckAfter = 800 * time.Millisecond
-
 // askStatus runs the STATUS verb of the networks of cniVersion 1.1.0 and later, one plugin after the other, and returns the first error: nil says
-// that all are ready. It holds no lock and returns within a second after ctx ends (CN12). No process of a plugin's process group is left.
+// that all are ready. It holds no lock and returns when ctx ends (CN12), unless a process cannot be ended or a filesystem does not answer: the caller is not to wait for it.
+// No process of a plugin's process group is left.
 //
 // A plugin that does not know STATUS is not ready, as for every caller of libcni. STATUS came with cniVersion 1.1.0, and a plugin that is older than
 // that refuses an ADD of this version as well: its VERSION is asked, and the error says so. Those of a network of an older cniVersion are not run.
 func askStatus(ctx context.Context, dirs []string, networks []network) error {
-	return within(ctx, func() error { return askAll(ctx, dirs, networks) })
-}
-
-// within returns what ask does, or errStuck if it goes on for stuckAfter after ctx ended.
-func within(ctx context.Context, ask func() error) error {
-	answer := make(chan error, 1)
-	go func() { answer <- ask() }()
-	select {
-	case err := <-answer:
-		return err
-	case <-ctx.Done():
-	}
-	stuck := time.NewTimer(stuckAfter)
-	defer stuck.Stop()
-	select {
-	case err := <-answer:
-		return err
-	case <-stuck.C:
-		return fmt.Errorf("STATUS: %w: %w", context.Cause(ctx), errStuck)
-	}
-}
-
-func askAll(ctx context.Context, dirs []string, networks []network) error {
 	for _, n := range networks {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("STATUS of network %s was not asked: %w", shown(n.name), context.Cause(ctx))

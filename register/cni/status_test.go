@@ -1,41 +1,13 @@
 package cni
 
 import (
-	"context"
-	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/containernetworking/cni/pkg/types"
 )
 
-func TestStatusThatDoesNotEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		release := make(chan struct{})
-		err := within(ctx, func() error {
-			<-release
-			return nil
-		})
-		if !errors.Is(err, errStuck) || !errors.Is(err, context.DeadlineExceeded) || time.Since(start) >= 2*time.Second {
-			t.Errorf("after %v: %v", time.Since(start), err)
-		}
-		close(release)
-
-		late := errors.New("late")
-		if err := within(ctx, func() error {
-			time.Sleep(stuckAfter / 2) //nolint:forbidigo // of the bubble
-			return late
-		}); !errors.Is(err, late) {
-			t.Errorf("an answer that comes late: %v", err)
-		}
-	})
-}
-
+// TestStatusText says what becomes of a plugin's own words.
 func TestStatusText(t *testing.T) {
 	tests := []struct {
 		said types.Error
