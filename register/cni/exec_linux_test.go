@@ -83,12 +83,32 @@ func TestAskStatus(t *testing.T) {
 		name, script string
 		want         string // of the error; empty: it is ready
 		code         uint
-		hangs        int // how many processes there are until the timeout, which comes once they are there
+		hangs        int  // how many processes there are until the timeout, which comes once they are there
+		answers      bool // it has answered STATUS before it hangs
 	}{
 		{name: "ok", script: `read -r stdin; [ "$CNI_COMMAND $CNI_PATH $stdin" = 'STATUS '"$(dirname $0)"' {"cniVersion":"1.1.0","name":"net","type":"x"}' ]`},
 		{name: "ok with an answer that nobody wants", script: "echo '{]'; echo complaint >&2"},
 		{name: "a CNI error", script: `echo '{"cniVersion":"1.1.0","code":50,"msg":"no daemon","details":"on port 1"}'; exit 1`, want: "no daemon; on port 1 (code 50)", code: 50},
-		{name: "an older plugin", script: `echo '{"code":4,"msg":"unknown CNI_COMMAND: STATUS"}'; exit 1`, want: "PATH is made for a CNI older than the configuration's cniVersion (unknown CNI_COMMAND: STATUS); install a newer one, or lower the cniVersion below 1.1.0", code: 4},
+		// What Debian 12's plugins say, which were built with the library's version 1.1.
+		{
+			name: "an older plugin", code: 3,
+			script: `[ $CNI_COMMAND != VERSION ] || { echo '{"cniVersion":"1.0.0","supportedVersions":["0.3.1","0.4.0","1.0.0"]}'; exit 0; }
+echo '{"code":3,"msg":"missing containerID"}'; exit 1`,
+			want: "PATH does not support cniVersion 1.1.0, only up to 1.0.0, and has no good answer to STATUS: missing containerID (code 3); install a newer one, or set the network's cniVersion to 1.0.0",
+		},
+		{
+			name: "an older plugin that says nothing", script: `[ $CNI_COMMAND = VERSION ] && echo '{"cniVersion":"1.0.0","supportedVersions":["1.0.0"]}'`,
+			want: "PATH does not support cniVersion 1.1.0, only up to 1.0.0, and has no good answer to STATUS: it fails (exit status 1) and says nothing; install a newer one, or set the network's cniVersion to 1.0.0",
+		},
+		{
+			name: "an older plugin that cannot serve", code: 50, script: `[ $CNI_COMMAND != VERSION ] || { echo '{"cniVersion":"1.0.0","supportedVersions":["1.0.0"]}'; exit 0; }
+echo '{"code":50,"msg":"no daemon"}'; exit 1`, want: "no daemon (code 50)",
+		},
+		{
+			name: "a plugin without the verb", code: 4, script: `[ $CNI_COMMAND != VERSION ] || { echo '{"cniVersion":"1.1.0","supportedVersions":["1.1.0"]}'; exit 0; }
+echo '{"code":4,"msg":"unknown CNI_COMMAND: STATUS"}'; exit 1`, want: "unknown CNI_COMMAND: STATUS (code 4)",
+		},
+		{name: "hangs in VERSION", script: `[ $CNI_COMMAND != VERSION ] || { :>$0.version; exec sleep 1000; }; exit 1`, want: "it fails (exit status 1) and says nothing", hangs: 1, answers: true},
 		{name: "garbage", script: `printf 'oh\033[2J no\n'; exit 3`, want: `it fails (exit status 3) and answers what is not CNI: "oh\x1b[2J no\n"`},
 		{name: "much garbage", script: `head -c 60000 /dev/zero; exit 3`, want: `it fails (exit status 3) and answers what is not CNI: "` + strings.Repeat(`\x00`, 15) + `\…"`},
 		{name: "only a complaint", script: `echo "cannot
@@ -125,7 +145,11 @@ find it" >&2; exit 2`, want: `it fails (exit status 2): cannot\nfind it`},
 				defer close(waited)
 				if test.hangs > 0 {
 					waitFor(t, dir, func(groups []string) bool {
-						_, err := os.Stat(path + ".began")
+						sign := path + ".began"
+						if test.answers {
+							sign = path + ".version"
+						}
+						_, err := os.Stat(sign)
 						return err == nil && len(groups) >= test.hangs
 					})
 					timeout = time.Now()
@@ -150,7 +174,7 @@ find it" >&2; exit 2`, want: `it fails (exit status 2): cannot\nfind it`},
 			if !ok || e.Text != want || e.Code != test.code || e.Plugin != "x" || e.Network != "net" || e.Path != path {
 				t.Errorf("%v\n%+v\nwant %s", err, e, want)
 			}
-			if (test.hangs > 0) != errors.Is(err, context.DeadlineExceeded) {
+			if (test.hangs > 0 && !test.answers) != errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("cause: %v", err)
 			}
 		})
