@@ -163,6 +163,26 @@ func TestStatus(t *testing.T) {
 	})
 }
 
+// A Status that comes when Run is about to return is answered as well.
+func TestStatusAtTheEnd(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		w.must(w.s.begin())
+		errs := make(chan error, 1)
+		go func() { errs <- w.s.Status(w.Context()) }()
+		w.pass(0)
+		w.s.end()
+		w.pass(0)
+		select {
+		case err := <-errs:
+			if err == nil || err.Error() != w.s.LastStatus().Error() {
+				t.Errorf("it is %v", err)
+			}
+		default:
+			t.Error("it is waited for")
+		}
+	})
+}
+
 // A negative StatusTimeout has no plugin run.
 func TestStatusOff(t *testing.T) {
 	bubble(t, Config{StatusTimeout: -1}, func(w *world) {

@@ -164,10 +164,15 @@ func (s *Syncer) begin() error {
 	return nil
 }
 
-// end lets the readers of Events go.
+// end lets the readers of Events go, and whoever has asked for a Status since the mail was last taken.
 func (s *Syncer) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, mail := range s.mail {
+		if late, ok := mail.(statusWanted); ok {
+			close(late.done)
+		}
+	}
 	s.running, s.ended, s.mail = false, true, nil
 	for r := range s.readers {
 		r.finish()
