@@ -53,7 +53,7 @@ type set struct {
 	networks []network
 	// err is why the set cannot be used. nil: it can, or there is nothing.
 	err *ConfError
-	// subdirs are the directories that the files that decide may have plugins in, whether they are there or not: while one of them cannot
+	// subdirs are the names of the subdirectories that the files that decide may have plugins in, whether they are there or not: while one of them cannot
 	// be listed, the set is in doubt.
 	subdirs []string
 }
@@ -120,16 +120,22 @@ func load(dir string, files []scanner.Entry, o choose) set {
 func newConf(dir string, e scanner.Entry) *conf {
 	f := fileOf(e)
 	c := &conf{path: e.Path, rel: relative(dir, e.Path), content: f.Content, problem: f.Problem, detail: f.Detail}
-	c.base = c.rel
-	if i := strings.LastIndexFunc(c.rel, separator); i >= 0 {
-		c.dir, c.base = c.rel[:i], c.rel[i+1:]
-	}
+	c.dir, c.base = place(dir, e.Path)
 	return c
 }
 
 func byName(a, b *conf) int { return strings.Compare(a.rel, b.rel) }
 
 func separator(r rune) bool { return r < 0x80 && os.IsPathSeparator(uint8(r)) }
+
+// place takes the path of what is in a directory apart: the subdirectory that it is in, empty for the directory itself, and its name.
+func place(dir, path string) (sub, name string) {
+	name = relative(dir, path)
+	if i := strings.LastIndexFunc(name, separator); i >= 0 {
+		return name[:i], name[i+1:]
+	}
+	return "", name
+}
 
 // relative takes a directory's path off the path of what is in it.
 func relative(dir, path string) string {

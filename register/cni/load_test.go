@@ -40,10 +40,10 @@ func TestVerdicts(t *testing.T) {
 		subdirs string
 	}{
 		{"nothing", nil, choose{}, nil, "[]"},
-		{"all", three, choose{}, []string{"1.conflist used: a", "2.conf used: b", "3.conflist used: c"}, "[/d/a /d/c]"},
-		{"the first", three, choose{max: 1}, []string{"1.conflist used: a", "2.conf not used (1.conflist comes first): b", "3.conflist not used (1.conflist comes first): c"}, "[/d/a]"},
-		{"two", three, choose{max: 2}, []string{"1.conflist used: a", "2.conf used: b", "3.conflist not used (2 networks come first): c"}, "[/d/a]"},
-		{"pinned", three, choose{max: 1, pin: "c"}, []string{"1.conflist not used (3.conflist comes first): a", "2.conf not used (3.conflist comes first): b", "3.conflist used: c"}, "[/d/c]"},
+		{"all", three, choose{}, []string{"1.conflist used: a", "2.conf used: b", "3.conflist used: c"}, "[a c]"},
+		{"the first", three, choose{max: 1}, []string{"1.conflist used: a", "2.conf not used (1.conflist comes first): b", "3.conflist not used (1.conflist comes first): c"}, "[a]"},
+		{"two", three, choose{max: 2}, []string{"1.conflist used: a", "2.conf used: b", "3.conflist not used (2 networks come first): c"}, "[a]"},
+		{"pinned", three, choose{max: 1, pin: "c"}, []string{"1.conflist not used (3.conflist comes first): a", "2.conf not used (3.conflist comes first): b", "3.conflist used: c"}, "[c]"},
 		{
 			"pinned and not there", three,
 			choose{max: 1, pin: "x"},
@@ -58,7 +58,7 @@ func TestVerdicts(t *testing.T) {
 			"broken behind the first", entries("/d/1.conflist", netA, "/d/2.conf", "{", "/d/3.conflist", netA),
 			choose{max: 1},
 			[]string{"1.conflist used: a", "2.conf broken [incomplete]", "3.conflist duplicate (1.conflist has this network already) [duplicate network]: a"},
-			"[/d/a]",
+			"[a]",
 		},
 		{
 			"broken among them", entries("/d/1.conflist", netA, "/d/2.conf", "{", "/d/3.conflist", netC),
@@ -67,21 +67,21 @@ func TestVerdicts(t *testing.T) {
 				"1.conflist not used (nothing of this directory is used: 2.conf cannot be): a", "2.conf broken [incomplete]",
 				"3.conflist not used (nothing of this directory is used: 2.conf cannot be): c",
 			},
-			"[/d/a]",
+			"[a]",
 		},
 		{
 			"a subdirectory", entries("/d/1.conflist", netA, "/d/2.conflist", netC, "/d/a/1.conf", `{"type":"y"}`, "/d/c/1.conf", `{"type":"y"}`, "/d/other/1.conf", "{"),
 			choose{max: 1},
 			[]string{"1.conflist used: a", "2.conflist not used (1.conflist comes first): c", "a/1.conf used: a", "c/1.conf not used (the network c is not used)"},
-			"[/d/a]",
+			"[a]",
 		},
 		{
 			"a broken file in a subdirectory", entries("/d/1.conflist", netA, "/d/a/1.conf", `{"type":"y"}`, "/d/a/2.conf", `{`, "/d/a/3.conf", `{`),
 			choose{max: 1},
 			[]string{"1.conflist broken (a file that belongs to it is broken: /d/a/2.conf) [incomplete]", "a/1.conf not used (the network a is not used)", "a/2.conf broken [incomplete]", "a/3.conf broken [incomplete]"},
-			"[/d/a]",
+			"[a]",
 		},
-		{"a key twice", entries("/d/1.conflist", `{"name":"b","name":"a","plugins":[{"type":"x"}],"x":1,"x":1}`), choose{max: 1}, []string{"1.conflist used (name is there more than once; the last one counts): a"}, "[/d/a]"},
+		{"a key twice", entries("/d/1.conflist", `{"name":"b","name":"a","plugins":[{"type":"x"}],"x":1,"x":1}`), choose{max: 1}, []string{"1.conflist used (name is there more than once; the last one counts): a"}, "[a]"},
 		{"no extension", entries("/d/conf", netA, "/d/x.y/", netA), choose{}, []string{"conf broken [list in a .conf]"}, "[]"},
 		{"not read", []scanner.Entry{{Path: "/d/1.conf"}}, choose{max: 1}, []string{"1.conf broken [unreadable]"}, "[]"},
 	}
