@@ -42,6 +42,17 @@ type choose struct {
 	max int
 	// pin is the name of the network that comes first, whatever its file is called (CN9). Empty: the first file's.
 	pin string
+	// done, once it is closed, says that nobody waits for the set any more: what load returns then is nothing. nil: somebody does.
+	done <-chan struct{}
+}
+
+func (o choose) over() bool {
+	select {
+	case <-o.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // set is what a directory's files come to.
@@ -103,6 +114,9 @@ func load(dir string, files []scanner.Entry, o choose) set {
 
 	wanted := map[string]bool{} // the subdirectories that some file takes plugins from
 	for _, c := range top {
+		if o.over() { // 256 files of a mebibyte take half a minute
+			return set{}
+		}
 		c.parse(bySubdir)
 		wanted[c.subdir] = c.merges
 	}

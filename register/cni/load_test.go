@@ -303,3 +303,26 @@ func checkError(t *testing.T, e *ConfError) {
 		t.Errorf("%d bytes: %s", len(text), text)
 	}
 }
+
+// S1: whoever stops does not wait for the files that were not parsed yet.
+func TestLoadIsStopped(t *testing.T) {
+	done := make(chan struct{})
+	o := choose{done: done}
+	entries := []scanner.Entry{{Path: "/d/10-a.conflist", File: &scanner.File{Content: listA}}}
+	if s := load("/d", entries, o); len(s.files) != 1 {
+		t.Errorf("before: %+v", s)
+	}
+	close(done)
+	if s := load("/d", entries, o); s.files != nil || s.revision != "" {
+		t.Errorf("after: %+v", s)
+	}
+}
+
+// What a configuration says of a former result is dropped: it is the one part that libcni keeps in pieces.
+func TestFormerResultIsDropped(t *testing.T) {
+	content := `{"cniVersion":"1.0.0","name":"a","plugins":[{"type":"x","prevResult":{"ips":[]}}]}`
+	s := load("/d", []scanner.Entry{{Path: "/d/10-a.conflist", File: &scanner.File{Content: content}}}, choose{})
+	if p := s.networks[0].list.Plugins[0]; p.Network.RawPrevResult != nil || !strings.Contains(string(p.Bytes), "prevResult") {
+		t.Errorf("it is kept: %+v", p.Network)
+	}
+}

@@ -238,7 +238,7 @@ func (l *loop) startScan() {
 			// The scan left a call behind. Run gives it its time, and lists it if that was not enough.
 			l.scanner.Wait(context.Background())
 		} else if p.snapshot != last || last == nil {
-			s := load(l.cfg.ConfDir, slices.Collect(p.snapshot.All()), choose{max(l.cfg.MaxConfNum, 0), l.cfg.DefaultNetwork})
+			s := load(l.cfg.ConfDir, slices.Collect(p.snapshot.All()), choose{max: max(l.cfg.MaxConfNum, 0), pin: l.cfg.DefaultNetwork, done: l.ctx.Done()})
 			p.set = &s
 		}
 		p.ended, p.filesystem = time.Now(), l.scanner.Filesystem()
