@@ -308,7 +308,7 @@ func checkError(t *testing.T, e *ConfError) {
 func TestLoadIsStopped(t *testing.T) {
 	done := make(chan struct{})
 	o := choose{done: done}
-	entries := []scanner.Entry{{Path: "/d/10-a.conflist", File: &scanner.File{Content: listA}}}
+	entries := []scanner.Entry{{Path: "/d/10-a.conflist", File: &scanner.File{Content: list("a")}}}
 	if s := load("/d", entries, o); len(s.files) != 1 {
 		t.Errorf("before: %+v", s)
 	}
