@@ -44,6 +44,8 @@ type choose struct {
 	pin string
 	// done, once it is closed, says that nobody waits for the set any more: what load returns then is nothing. nil: somebody does.
 	done <-chan struct{}
+	// before is the set of the same directory before. What has not changed since is not parsed again. nil: there is none.
+	before *set
 }
 
 func (o choose) over() bool {
@@ -64,6 +66,8 @@ type set struct {
 	networks []network
 	// err is why the set cannot be used. nil: it can, or there is nothing.
 	err *ConfError
+	// parsed are the directory's own files by path, for the set after this one.
+	parsed map[string]*conf
 	// subdirs are the names of the subdirectories that the files that decide may have plugins in, whether they are there or not: while one of them cannot
 	// be listed, the set is in doubt.
 	subdirs []string
@@ -80,7 +84,8 @@ type network struct {
 // conf is one file on its way through load.
 type conf struct {
 	path, rel string
-	dir, base string // of rel; dir is empty for a file of the directory itself
+	file      *scanner.File // nil: it was not read
+	dir, base string        // of rel; dir is empty for a file of the directory itself
 	content   string
 	problem   scanner.Problem
 	detail    string
@@ -88,6 +93,7 @@ type conf struct {
 	network network // if err is nil
 	merges  bool    // whether it takes plugins from a subdirectory
 	subdir  string  // its name
+	taken   int     // how many
 	note    string
 	err     *ConfError
 	view    FileView
@@ -113,17 +119,26 @@ func load(dir string, files []scanner.Entry, o choose) set {
 	}
 
 	wanted := map[string]bool{} // the subdirectories that some file takes plugins from
-	for _, c := range top {
+	for i, c := range top {
 		if o.over() { // 256 files of a mebibyte take half a minute
 			return set{}
 		}
-		c.parse(bySubdir)
+		if !c.known(o.before, bySubdir) {
+			c.parse(bySubdir)
+		}
 		wanted[c.subdir] = c.merges
+		if o.max > 0 && i >= o.max && c.taken == 0 {
+			c.network.list = nil // as if it were known: 256 of them take a gibibyte, and mostly none is used
+		}
 	}
 	below = slices.DeleteFunc(below, func(c *conf) bool { return !wanted[c.dir] })
 
-	s := set{revision: revise(slices.Concat(top, below))}
+	s := set{revision: revise(slices.Concat(top, below)), parsed: map[string]*conf{}}
 	s.choose(dir, top, o)
+	for _, c := range top {
+		c.network.list = nil // those that are used are in networks, and the others would be kept for nothing
+		s.parsed[c.path] = c
+	}
 	s.judgeBelow(top, below)
 	for _, c := range slices.Concat(top, below) {
 		s.files = append(s.files, c.view)
@@ -131,9 +146,23 @@ func load(dir string, files []scanner.Entry, o choose) set {
 	return s
 }
 
+// known takes over what was made of a file before, if neither it nor what it takes plugins from can have changed, and reports whether it did. The list is left
+// out: choose parses the files that are used.
+func (c *conf) known(before *set, bySubdir map[string][]*conf) bool {
+	if before == nil || c.file == nil {
+		return false
+	}
+	old := before.parsed[c.path]
+	if old == nil || old.file != c.file || old.taken > 0 || len(bySubdir[old.subdir]) > 0 {
+		return false
+	}
+	c.network, c.merges, c.subdir, c.note, c.err = old.network, old.merges, old.subdir, old.note, old.err
+	return true
+}
+
 func newConf(dir string, e scanner.Entry) *conf {
 	f := fileOf(e)
-	c := &conf{path: e.Path, rel: relative(dir, e.Path), content: f.Content, problem: f.Problem, detail: f.Detail}
+	c := &conf{path: e.Path, file: e.File, rel: relative(dir, e.Path), content: f.Content, problem: f.Problem, detail: f.Detail}
 	c.dir, c.base = place(dir, e.Path)
 	return c
 }

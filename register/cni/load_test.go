@@ -326,3 +326,48 @@ func TestFormerResultIsDropped(t *testing.T) {
 		t.Errorf("it is kept: %+v", p.Network)
 	}
 }
+
+// A file that has not changed is not parsed again, and what comes of it is the same.
+func TestUnchangedIsNotParsed(t *testing.T) {
+	entry := func(name, content string) scanner.Entry {
+		return scanner.Entry{Path: "/d/" + name, File: &scanner.File{Content: content}}
+	}
+	a, b, half, more := entry("10-a.conflist", list("a")), entry("20-b.conflist", list("b")), entry("30.conf", broken), entry("a/1.conf", `{"type":"ptp"}`)
+	entries := []scanner.Entry{a, b, half}
+	first := load("/d", entries, choose{max: 1})
+	for _, o := range []choose{{max: 1}, {max: 2}, {max: 1, pin: "b"}, {max: 0}} {
+		fresh := load("/d", entries, o)
+		o.before = &first
+		again := load("/d", entries, o)
+		for path, c := range again.parsed {
+			was := first.parsed[path]
+			if same := c.err != nil && c.err == was.err || c.err == nil && &c.network.plugins[0] == &was.network.plugins[0]; !same && c.view.State != Used && again.err == nil {
+				t.Errorf("%s was parsed again", path)
+			}
+		}
+		if got, want := outcome(again), outcome(fresh); got != want {
+			t.Errorf("%+v: %s\nwant %s", o, got, want)
+		}
+	}
+	for _, changed := range [][]scanner.Entry{{a, b, half, more}, {a, b}, {a, entry("20-b.conflist", list("c")), half}, {entry("10-a.conflist", broken), b}} {
+		second := load("/d", changed, choose{max: 2, before: &first})
+		if got, want := outcome(second), outcome(load("/d", changed, choose{max: 2})); got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+		if got, want := outcome(load("/d", entries, choose{max: 2, before: &second})), outcome(load("/d", entries, choose{max: 2})); got != want {
+			t.Errorf("back: %s\nwant %s", got, want)
+		}
+	}
+}
+
+// outcome is all that a set says.
+func outcome(s set) string {
+	text := fmt.Sprintf("%s %v %v", s.revision, s.subdirs, s.err)
+	for _, n := range s.networks {
+		text += fmt.Sprintf("; %s %s %q %s", n.name, n.file, n.plugins, n.list.Bytes)
+	}
+	for _, f := range s.files {
+		text += fmt.Sprintf("; %s %s %q %q %q %v", f.Path, f.State, f.Reason, f.Network, f.Plugins, f.Error)
+	}
+	return text
+}

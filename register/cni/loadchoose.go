@@ -46,6 +46,9 @@ func (s *set) choose(dir string, top []*conf, o choose) {
 		case s.err != nil:
 			c.view.State = NotUsed
 		default:
+			if c.network.list == nil {
+				c.parse(nil)
+			}
 			first[c.network.name] = c
 			used = append(used, c)
 		}

@@ -113,6 +113,7 @@ func (c *conf) parseList(below map[string][]*conf) *libcni.NetworkConfigList {
 		c.merges = true
 		c.subdir = list.Name
 		more = below[list.Name]
+		c.taken = len(more)
 	}
 	if c.err = c.at(c.tooMuch(len(list.Plugins), more)); c.err != nil {
 		return nil
