@@ -56,6 +56,7 @@ var dependencies = []struct {
 	{module: "github.com/google/go-cmp", use: "comparing in tests", testsOnly: true},
 	{module: "github.com/hanwen/go-fuse/v2", use: "a filesystem that fails as it is told", testsOnly: true},
 	{module: "github.com/rogpeppe/go-internal", use: "testscript", testsOnly: true},
+	{module: "github.com/sasha-s/go-deadlock", use: "go-cni's locks under the race detector, to have them get on with bubbles", testsOnly: true},
 	{module: "go.uber.org/goleak", use: "leaked goroutines", testsOnly: true},
 }
 

@@ -116,6 +116,7 @@ func (w *scan) ask(ctx context.Context, job func(*caller)) (stuck, ended error) 
 	}
 	if w.caller == nil {
 		w.caller = w.newCaller()
+		w.caller.content, w.content = w.content, nil
 	}
 	if w.timer == nil {
 		w.timer = time.NewTimer(max(w.calls.soonest(w.cfg.CallTimeout, w.troubled), 0))
@@ -155,5 +156,6 @@ func (w *scan) end() {
 	if w.caller != nil {
 		close(w.caller.jobs)
 		<-w.caller.ended
+		w.content = w.caller.content
 	}
 }

@@ -35,6 +35,36 @@ func BenchmarkScan(b *testing.B) {
 	}
 }
 
+// BenchmarkFiles sets an unchanged poll of a configuration directory, in which every file of 2 KiB is read, against a floor: open, fstat, read and close of
+// each file, and getdents of the directory.
+func BenchmarkFiles(b *testing.B) {
+	for _, place := range []string{"disk", "tmpfs"} {
+		for _, files := range []int{3, 20} {
+			b.Run(fmt.Sprintf("%s/%d", place, files), func(b *testing.B) {
+				dir := placeOn(place)
+				if dir == "" {
+					b.Skip("there is no directory on a " + place)
+				}
+				w := osWorldIn(b, dir)
+				var list []string
+				for i := range files {
+					list = append(list, w.path(fmt.Sprintf("%02d-network.conflist", i)))
+					w.must(os.WriteFile(list[i], make([]byte, 2<<10), 0o644))
+				}
+				s := newScanner(b, Config{Root: w.root, Select: Files(".conf", ".conflist", ".json"), MaxDepth: 1})
+				last := scanOK(b, s, nil)
+				buffer := make([]byte, 32<<10)
+				b.ReportAllocs()
+				against(b, func() { listAll(b, []string{w.root}, buffer); readAll(b, list, buffer) }, func() {
+					if scanOK(b, s, last) != last {
+						b.Fatal("nothing changed, and the Snapshot did")
+					}
+				})
+			})
+		}
+	}
+}
+
 // placeOn returns a directory on disk or tmpfs, empty if there is none.
 func placeOn(place string) string {
 	for _, dir := range []string{os.TempDir(), "/dev/shm"} { //nolint:usetesting // the filesystem matters

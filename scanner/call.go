@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -27,7 +28,7 @@ const quitGrace = 100 * time.Millisecond
 
 // Call is a call of the filesystem that was given up and has not returned.
 type Call struct {
-	// Op is what it is: "list", "lstat", "stat", "create" or "statfs".
+	// Op is what it is: "list", "lstat", "stat", "open", "read", "create" or "statfs".
 	Op string
 	// Path is what it is about, raw. Of "statfs" it is a directory on the device that is asked about.
 	Path string
@@ -154,8 +155,9 @@ type caller struct {
 	// path is the one of a Look, and over says that nothing is called any more. Both belong to calls.
 	path string
 	over bool
-	// buffer is for listings.
-	buffer []byte
+	// buffer is for listings, content for files.
+	buffer  []byte
+	content []byte
 
 	mu      sync.Mutex
 	call    Call
@@ -265,11 +267,13 @@ func openDir(fs afero.Fs, path string, below bool) (afero.File, error) {
 }
 
 // close is to be deferred.
-func (c *caller) close(f afero.File, path string) {
+func (c *caller) close(f afero.File, path string) { c.closeAs(f, "list", path) }
+
+func (c *caller) closeAs(f io.Closer, op, path string) {
 	c.mu.Lock()
 	entered := !c.gone
 	if entered {
-		c.call, c.calling = Call{"list", path, time.Now()}, true
+		c.call, c.calling = Call{op, path, time.Now()}, true
 	}
 	c.mu.Unlock()
 	_ = f.Close() // opened for reading: nothing can be lost

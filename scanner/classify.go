@@ -20,6 +20,9 @@ const (
 	classDangling
 	classUnreadable
 	classVanished
+	// Of a Scanner that selects files: a candidate, and a name that is none.
+	classFile
+	classOtherName
 )
 
 // answer is what a filesystem said to Lstat or Stat. The zero value: not asked yet.

@@ -36,6 +36,8 @@ type Config struct {
 	FS afero.Fs
 	// Root is the directory to scan, as FS names it. Required. It may be a symbolic link, resolved anew by each scan (D5), and need not exist (D8).
 	Root string
+	// Select says what is looked for. The zero value selects sockets; see Files.
+	Select Selector
 	// Interval is the pause from the end of one scan to the start of the next (U6). 0: DefaultInterval.
 	Interval time.Duration
 	// MaxDepth is how many levels of directories below the root are read (D4). 0: DefaultMaxDepth; negative: the root alone.
@@ -71,6 +73,9 @@ func (c Config) Check() error {
 	}
 	if c.MissingRoot != WaitForRoot && c.MissingRoot != CreateRoot {
 		errs = append(errs, fmt.Errorf("scanner: Config.MissingRoot is %d: use WaitForRoot or CreateRoot", c.MissingRoot))
+	}
+	if err := c.Select.check(); err != nil {
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

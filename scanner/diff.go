@@ -29,8 +29,8 @@ type Change struct {
 	Entry Entry
 }
 
-// Diff returns what changed from old to next, in the order of paths. Replaced means that the identity differs and nothing more (D6); an entry that
-// only became stale or was confirmed again is no change. Either may be nil.
+// Diff returns what changed from old to next, in the order of paths. Replaced means that the identity differs and nothing more (D6), or of a file
+// its Content, Problem or Detail (CN2); an entry that only became stale or was confirmed again is no change. Either may be nil.
 func Diff(old, next *Snapshot) []Change {
 	if old == next {
 		return nil
@@ -46,7 +46,7 @@ func Diff(old, next *Snapshot) []Change {
 			changes = append(changes, Change{Added, b[0]})
 			b = b[1:]
 		default:
-			if a[0].ID != b[0].ID || a[0].Maybe != b[0].Maybe {
+			if a[0].ID != b[0].ID || a[0].Maybe != b[0].Maybe || !sameFile(a[0].File, b[0].File) {
 				changes = append(changes, Change{Replaced, b[0]})
 			}
 			a, b = a[1:], b[1:]

@@ -25,7 +25,7 @@ var (
 
 // Error is one call of a scan that failed, or two that contradict each other.
 type Error struct {
-	// Op is what was tried: "list", "lstat", "stat" or "create".
+	// Op is what was tried: "list", "lstat", "stat", "open", "read" or "create".
 	Op string
 	// Path is what it was tried on, raw.
 	Path string

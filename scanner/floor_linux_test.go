@@ -39,3 +39,23 @@ func onTmpfs(dir string) bool {
 	var st unix.Statfs_t
 	return unix.Statfs(dir, &st) == nil && st.Type == unix.TMPFS_MAGIC
 }
+
+// readAll is the least that tells what is in files.
+func readAll(t testing.TB, list []string, buffer []byte) {
+	var st unix.Stat_t
+	for _, path := range list {
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Fstat(fd, &st); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := unix.Read(fd, buffer); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Close(fd); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -30,3 +30,11 @@ func listAll(t testing.TB, list []string, _ []byte) {
 }
 
 func onTmpfs(string) bool { return false }
+
+func readAll(t testing.TB, list []string, _ []byte) {
+	for _, path := range list {
+		if _, err := os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -9,9 +9,9 @@ import (
 const maxExamples = 20
 
 // reasons in the order of their texts, which is the order in Snapshot.Ignored.
-var reasons = [...]Reason{DanglingLink, DotName, LinkToDirectory, NotSocket, TooDeep, Unreadable}
+var reasons = [...]Reason{OtherName, DanglingLink, DotName, LinkToDirectory, NotSocket, TooDeep, Unreadable}
 
-// tally counts what one directory holds besides sockets. Names come sorted, so the first examples are the ones to keep.
+// tally counts what one directory holds besides what is selected. Names come sorted, so the first examples are the ones to keep.
 type tally struct {
 	dir   string
 	count [len(reasons)]Ignored

@@ -183,7 +183,7 @@ func sameText(a, b error) bool {
 
 // equal reports whether two entries mean the same to those who keep them.
 func (e Entry) equal(o Entry) bool {
-	if e.Path != o.Path || e.ID != o.ID || e.Maybe != o.Maybe || (e.Stale == nil) != (o.Stale == nil) {
+	if e.Path != o.Path || e.ID != o.ID || e.Maybe != o.Maybe || !sameFile(e.File, o.File) || (e.Stale == nil) != (o.Stale == nil) {
 		return false
 	}
 	return e.Stale == nil || e.Stale.Since.Equal(o.Stale.Since) && sameText(e.Stale.Err, o.Stale.Err)

@@ -61,7 +61,7 @@ func (w *scan) list(c *caller, d *directory) (names []dirent, trusted bool, err 
 
 // read appends to w.names what one opened directory lists, and says whether it tried to get types with it.
 func (w *scan) read(c *caller, d *directory, types bool) (typed, trusted bool, err error) {
-	f, err := c.open(d.path, d.depth > 0)
+	f, err := c.open(d.path, !w.cfg.Select.follows(d.depth))
 	if err != nil {
 		return false, false, err
 	}

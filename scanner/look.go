@@ -11,6 +11,7 @@ type finding struct {
 	typ   fs.FileMode // of the entry itself
 	id    Identity
 	err   error
+	file  *File // of classFile
 }
 
 // look looks at a path that is listed with this type.
@@ -79,13 +80,19 @@ func (w *scan) lookAt(c *caller, d *directory, names []dirent) {
 		if !w.needsLook(n) {
 			continue
 		}
-		path := join(d.path, n.name)
-		if err := w.barred(path); err != nil {
-			w.findings[w.looked] = finding{class: classUnreadable, typ: n.typ, err: err}
-		} else {
-			w.findings[w.looked] = w.look(c, path, n.typ)
-		}
+		w.findings[w.looked] = w.lookOne(c, d, n)
 	}
+}
+
+func (w *scan) lookOne(c *caller, d *directory, n dirent) finding {
+	if w.cfg.Select.files {
+		return w.lookName(c, d, n)
+	}
+	path := join(d.path, n.name)
+	if err := w.barred(path); err != nil {
+		return finding{class: classUnreadable, typ: n.typ, err: err}
+	}
+	return w.look(c, path, n.typ)
 }
 
 // noLook takes note of a name at which a look did not come to an end.
@@ -95,5 +102,8 @@ func (w *scan) noLook(n dirent, err error) {
 }
 
 func (w *scan) needsLook(n dirent) bool {
+	if w.cfg.Select.files {
+		return n.name[0] != '.' && !n.typ.IsDir() && (w.cfg.Select.matches(n.name) || n.typ&(fs.ModeSymlink|fs.ModeIrregular) != 0)
+	}
 	return n.name[0] != '.' && classify(w.goos, n.typ, answer{}, answer{}) == askLstat
 }

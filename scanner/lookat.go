@@ -17,6 +17,8 @@ const maxLooks = 4
 // errNotBelow is the error of a path that no scan can have given.
 var errNotBelow = errors.New("it is not below the root")
 
+var errLookFiles = errors.New("a look is for sockets, and this Scanner selects files: only a scan reads them")
+
 // noCandidate says what is at a path instead of a socket. It is fs.ErrNotExist for errors.Is.
 type noCandidate string
 
@@ -24,7 +26,7 @@ func (e noCandidate) Error() string { return "no longer a candidate: " + string(
 
 func (e noCandidate) Is(target error) bool { return target == fs.ErrNotExist }
 
-// Look takes one look at one path that a scan has given, as Entry.Path, and makes of it what a scan makes of it (D2, D5). It may be called at any time, also
+// Look takes one look at one path that a scan of sockets has given, as Entry.Path, and makes of it what a scan makes of it (D2, D5). It may be called at any time, also
 // while a Scan or other Looks run. It does not wait for a Scan, nor a Scan for it, and what it sees changes nothing about what a Scan returns.
 //
 // An error for which errors.Is(err, fs.ErrNotExist) holds says that there is no candidate any more, and its text whether the path is gone or what is there
@@ -37,6 +39,9 @@ func (e noCandidate) Is(target error) bool { return target == fs.ErrNotExist }
 // and below it are answered at once with an error, as they are where a Scan has left one behind, and a Scan keeps away from it too. The same holds
 // for any path while eight calls of the root are stuck.
 func (s *Scanner) Look(ctx context.Context, path string) (Entry, error) {
+	if s.cfg.Select.files {
+		return Entry{}, &Error{Op: "lstat", Path: path, Err: errLookFiles}
+	}
 	if err := s.mayBe(path); err != nil {
 		return Entry{}, &Error{Op: "lstat", Path: path, Err: err}
 	}

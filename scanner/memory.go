@@ -51,10 +51,11 @@ const (
 )
 
 // recall returns what s remembers about last, and takes it out: a scan that does not end must not leave half a memory.
+// Where files are selected that is nothing: what is in them their directory's key does not tell (CN2).
 func (s *Scanner) recall(last *Snapshot) []remembered {
 	m := s.memory
 	s.memory = memory{}
-	if last == nil || m.snapshot != last {
+	if last == nil || m.snapshot != last || s.cfg.Select.files {
 		return nil
 	}
 	return m.dirs

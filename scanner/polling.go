@@ -97,6 +97,9 @@ func (s *Scanner) polling(c *caller, stop <-chan struct{}) (Polling, error) {
 		}
 	}
 	p := t.polling()
+	if s.cfg.Select.files {
+		p.SkipsUnchanged, p.Why, p.Settle = false, "what is in a file does not move its directory's stamps", 0
+	}
 	p.Interval = s.cfg.Interval
 	return p, nil
 }

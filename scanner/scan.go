@@ -32,6 +32,8 @@ type scan struct {
 	names    []dirent
 	findings []finding // of a block of them
 	looked   int       // how many of those were looked at, or need not be
+	// candidates is how many files were found that are selected (CN3).
+	candidates int
 }
 
 func newScan(s *Scanner, last *Snapshot) *scan {
@@ -196,6 +198,13 @@ func (w *scan) stat(c *caller, d *directory) {
 	}
 	// What fails here fails again when it is read; without a key it does not settle.
 	d.settling = settling{}
+	if w.cfg.Select.follows(d.depth) {
+		if info, err := c.stat(d.path); err == nil {
+			d.settling.seen(keyOf(info), time.Now())
+			w.heed(d.path, info.Mode())
+		}
+		return
+	}
 	if k, mode, ok := c.key(d.path); ok {
 		d.settling.seen(k, time.Now())
 		w.heed(d.path, mode)
@@ -232,6 +241,9 @@ func (w *scan) entry(ctx context.Context, d *directory, n dirent, f finding, t *
 		w.ignore(d, n, t, DotName)
 		return false, nil
 	}
+	if w.cfg.Select.files {
+		return w.file(d, n, f, t), ctx.Err()
+	}
 	switch classify(w.goos, n.typ, answer{}, answer{}) {
 	case classDirectory:
 		return w.subdirectory(d, n, t), nil
@@ -262,15 +274,12 @@ func (w *scan) candidate(d *directory, n dirent, f finding, t *tally) (isDir boo
 	i := w.index(path, d)
 	n.typ = f.typ
 	if f.typ&fs.ModeSymlink != 0 && len(w.links) <= maxLinks {
-		w.links = append(w.links, link{path, finding{f.class, f.typ, f.id, nil}})
+		w.links = append(w.links, link{path, finding{class: f.class, typ: f.typ, id: f.id}})
 	}
 	switch f.class {
 	case classDirectory:
 		w.gone(i, d)
-		if w.cfg.MaxEntries >= 0 {
-			w.room++ // its name was counted before anybody could know
-		}
-		return w.subdirectory(d, n, t)
+		return w.newDirectory(d, n, t)
 	case classSocket:
 		w.found(i, n, IsSocket, Entry{Path: path, ID: f.id}, nil)
 	case classMaybe:
@@ -284,11 +293,7 @@ func (w *scan) candidate(d *directory, n dirent, f finding, t *tally) (isDir boo
 		w.unsure = w.unsure || f.err != nil
 		w.found(i, n, MaybeSocket, Entry{Path: path, ID: f.id, Maybe: true}, f.err)
 	case classVanished:
-		w.unsure = true
-		// Unknown before and gone again: no net change (D6). Known before: two witnesses disagree (U2).
-		if i >= 0 {
-			w.unreadable(i, path, n, t, &Error{Op: "lstat", Path: path, Err: errOnlyListing})
-		}
+		w.vanished(path, i, n, t)
 	case classUnreadable:
 		w.faults.add(f.err)
 		w.unreadable(i, path, n, t, f.err)
@@ -299,8 +304,27 @@ func (w *scan) candidate(d *directory, n dirent, f finding, t *tally) (isDir boo
 	return false
 }
 
+// newDirectory is subdirectory for a name that its listing did not say to be one.
+func (w *scan) newDirectory(d *directory, n dirent, t *tally) bool {
+	if w.cfg.MaxEntries >= 0 {
+		w.room++ // its name was counted before anybody could know
+	}
+	return w.subdirectory(d, n, t)
+}
+
+// vanished deals with a name that is listed and was not there to be looked at.
+func (w *scan) vanished(path string, i int, n dirent, t *tally) {
+	w.unsure = true
+	// Unknown before and gone again: no net change (D6). Known before: two witnesses disagree (U2).
+	if i >= 0 {
+		w.unreadable(i, path, n, t, &Error{Op: "lstat", Path: path, Err: errOnlyListing})
+	}
+}
+
 func (c class) reason() Reason {
 	switch c {
+	case classOtherName:
+		return OtherName
 	case classLinkToDirectory:
 		return LinkToDirectory
 	case classDangling:

@@ -25,6 +25,7 @@ type Scanner struct {
 	memory   memory
 	above    above
 	warned   map[string]bool // the paths that were warned about
+	content  []byte          // the buffer for files, between two scans
 
 	looks    chan struct{} // holds a token for each Look that makes calls
 	calls    calls
@@ -60,6 +61,8 @@ func (s *Scanner) Root() string { return s.cfg.Root }
 // A directory that has not changed is not read again, where the filesystem is known to tell: its names and what they are stand, and links in
 // it are looked at. What changes about a socket without its directory changing, as by chmod, may so be seen up to FullEvery later. This takes
 // what the Scanner remembers of its own last look; with another Snapshot, and at any time after a scan that was ended, it reads everything.
+//
+// Where files are selected every directory and every selected file is read (CN2).
 //
 // Calls on one Scanner wait for each other. Config.Each must not call Scan.
 func (s *Scanner) Scan(ctx context.Context, last *Snapshot) (*Snapshot, error) {

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write what happens into testdata/*.txt 
 // need be. The first lines may be
 //
 //	on WORLD…                the worlds (world_test.go) to run on, all if missing; each also settles between the scans
-//	config KEY VALUE…        depth, entries, goos, grace; missing create
+//	config KEY VALUE…        depth, entries, goos, grace; missing create; files .EXT,.EXT…
 //
 // Operations are those of world.op. The questions:
 //
@@ -141,6 +141,8 @@ func (r *run) newScanner() *Scanner {
 			c.MaxEntries = n
 		case "missing":
 			c.MissingRoot = CreateRoot
+		case "files":
+			c.Select = Files(strings.Split(r.config[i+1], ",")...)
 		case "grace":
 			c.RootGrace, _ = time.ParseDuration(r.config[i+1])
 		case "goos":
@@ -229,14 +231,19 @@ func (r *run) ignored() []string {
 }
 
 func entryText(e Entry) string {
-	if e.Maybe {
+	switch {
+	case e.Maybe:
 		return Quote(e.Path) + " maybe"
+	case e.File != nil && e.File.Problem != "":
+		return Quote(e.Path) + " " + string(e.File.Problem) + ": " + e.File.Detail
+	case e.File != nil:
+		return Quote(e.Path) + " " + strconv.Quote(e.File.Content)
 	}
 	return Quote(e.Path)
 }
 
 func verdictText(path string, v Verdict) string {
-	outcome := map[Outcome]string{IsSocket: "socket", MaybeSocket: "maybe", IsDirectory: "directory", IsIgnored: "ignored", IsUnreadable: "unreadable"}[v.Outcome]
+	outcome := map[Outcome]string{IsSocket: "socket", MaybeSocket: "maybe", IsDirectory: "directory", IsIgnored: "ignored", IsUnreadable: "unreadable", IsFile: "file"}[v.Outcome]
 	text := fmt.Sprintf("%s (%s): %s", Quote(path), v.Type, outcome)
 	if v.Reason != "" {
 		text += ", " + string(v.Reason)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Entry is one socket, or what may be one.
+// Entry is one socket, or what may be one, or a file.
 type Entry struct {
 	// Path is Config.Root joined with the names below it, as given to the filesystem.
 	Path string
@@ -17,6 +17,8 @@ type Entry struct {
 	ID Identity
 	// Maybe is true if the filesystem cannot say whether this is a socket: dialling decides (D2).
 	Maybe bool
+	// File is what was read, if files are selected; nil for sockets. ID and Maybe are zero then.
+	File *File
 	// Stale is nil for an entry this scan saw. Otherwise the entry was seen by an earlier scan and this one could neither see nor rule it out (U1, U2).
 	Stale *Stale
 }
@@ -29,7 +31,7 @@ type Stale struct {
 	Err error
 }
 
-// Ignored counts what one directory holds besides sockets, by reason (D9).
+// Ignored counts what one directory holds besides what is selected, by reason (D9).
 type Ignored struct {
 	// Dir is the directory's path.
 	Dir string

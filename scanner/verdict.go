@@ -15,6 +15,8 @@ const (
 	IsIgnored
 	// IsUnreadable could not be looked at; Verdict.Err says why.
 	IsUnreadable
+	// IsFile is a file that Config.Select selects, be it with a Problem.
+	IsFile
 )
 
 // Reason is why an entry is ignored. The texts are part of the JSON interface: they may be added to, not changed.
@@ -27,6 +29,8 @@ const (
 	TooDeep         Reason = "too deep"
 	LinkToDirectory Reason = "link to a directory"
 	DanglingLink    Reason = "dangling link"
+	// OtherName is anything but a directory, where files are selected, by a name that is not.
+	OtherName Reason = "another name"
 	// Unreadable stands in Ignored only: such an entry's Verdict is IsUnreadable.
 	Unreadable Reason = "unreadable"
 )
@@ -40,6 +44,6 @@ type Verdict struct {
 	Err error
 	// Type is the entry's type, as a word: "socket", "file", "directory", "link", "fifo", "device", "unknown".
 	Type string
-	// Entry is set for IsSocket and MaybeSocket.
+	// Entry is set for IsSocket, MaybeSocket and IsFile.
 	Entry Entry
 }

@@ -154,7 +154,9 @@ func (w *world) op(words []string) error {
 	case "mkdir":
 		return w.fs.MkdirAll(path(1), 0o755)
 	case "write":
-		return afero.WriteFile(w.fs, path(1), []byte("x"), 0o644)
+		return afero.WriteFile(w.fs, path(1), []byte(append(words, "x")[2]), 0o644)
+	case "hardlink":
+		return os.Link(path(1), path(2))
 	case "fifo", "device", "irregular":
 		return w.mknod(words[1], words[0])
 	case "link":
@@ -199,7 +201,7 @@ var errnos = map[string]error{
 }
 
 var faultOps = map[string]simfs.Op{
-	"open": simfs.OpOpen, "list": simfs.OpList, "entry": simfs.OpEntry, "lstat": simfs.OpLstat, "stat": simfs.OpStat, "mkdir": simfs.OpMkdir,
+	"open": simfs.OpOpen, "list": simfs.OpList, "entry": simfs.OpEntry, "lstat": simfs.OpLstat, "stat": simfs.OpStat, "read": simfs.OpRead, "mkdir": simfs.OpMkdir,
 }
 
 // fault: OP PATH [after N] ERRNO [once]; entry PATH leaves the name out of the listing.

@@ -1,0 +1,194 @@
+package cni
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/plugpoll/plugpoll/scanner"
+	"github.com/plugpoll/plugpoll/state"
+)
+
+// polls is what the polls of a directory have shown.
+type polls struct {
+	// seen is what the newest snapshot comes to, ignored what else it has, doubtful whether an entry of it that matters is unconfirmed.
+	seen     *set
+	ignored  []scanner.Ignored
+	doubtful error
+	entries  int
+
+	// last is what the last poll showed that showed anything, decided what was decided upon.
+	last, decided picture
+	// unsettled is since when no two polls in a row have shown the same. Zero: the last two did (CN5).
+	unsettled time.Time
+	// changed says that the next poll should come soon.
+	changed bool
+
+	ended, good time.Time
+	doubt       bool   // whether the last poll could not tell what is there
+	err         string // why the last two could not
+	filesystem  string
+}
+
+// picture is what a poll shows. The zero value: nothing yet.
+type picture struct {
+	revision Revision
+	absent   string // why there is no directory; empty: there is one
+}
+
+// errUnknown is what a poll says that shows nothing certain.
+var errUnknown = errors.New("it is not known what is in it")
+
+// scanned takes a poll over. One that could not list what matters changes nothing: not seen is not the same as gone.
+func (c *core) scanned(in *scanned) {
+	p := &c.polls
+	p.ended = in.ended
+	if in.filesystem != p.filesystem {
+		p.filesystem = in.filesystem
+		c.version++
+	}
+	if in.set != nil {
+		p.seen, p.ignored, p.entries, p.doubtful = in.set, in.snapshot.Ignored(), in.snapshot.Len(), unconfirmed(c.cfg.ConfDir, in.snapshot, in.set)
+		c.version++
+	}
+	absent, doubt := c.judge(in.err)
+	c.scanHealth(doubt)
+	if doubt == nil && p.seen != nil {
+		p.good = in.ended
+		c.observe(picture{p.seen.revision, absent})
+	}
+	if len(c.health.missing) > 0 && c.health.round == nil && !c.retired {
+		c.check() // CN10: with each poll
+	}
+}
+
+// observe compares a poll with the one before (CN5).
+func (c *core) observe(seen picture) {
+	p := &c.polls
+	if seen == p.last {
+		p.unsettled = time.Time{}
+		if seen != p.decided {
+			c.decide(seen)
+		}
+		return
+	}
+	p.last, p.changed = seen, true
+	c.version++
+	if p.unsettled.IsZero() {
+		p.unsettled = c.now
+	}
+	if c.now.Sub(p.unsettled) >= settleLimit && seen != p.decided {
+		p.unsettled = c.now
+		c.decide(seen)
+	}
+}
+
+// scanHealth notes whether a poll could tell what is there, and says so once when that changes (O1). A single poll that could not is nothing to speak of: so does each
+// begin that finds another directory in the place of the one before.
+func (c *core) scanHealth(doubt error) {
+	p := &c.polls
+	was := p.err
+	p.changed = (doubt != nil) != p.doubt
+	p.doubt = doubt != nil
+	switch {
+	case doubt == nil && was == "", doubt != nil && p.changed:
+		return
+	case doubt == nil:
+		p.err = ""
+		c.emit(c.lines.scan.recovered(), Event{Kind: EventScanRecovered})
+		return
+	}
+	p.err = scanner.Clean(doubt.Error(), maxLine)
+	level := c.lines.scan.level(c.now, p.err)
+	if level > state.Debug || was != p.err {
+		c.emit(level, Event{Kind: EventScanFailing, Error: p.err})
+	}
+}
+
+// judge says what a poll's error means. absent is why there is no directory. doubt is why it is not known what is there: what failed may hide files that matter.
+func (c *core) judge(err error) (absent string, doubt error) {
+	p := &c.polls
+	if err == nil {
+		return "", p.doubtful
+	}
+	for _, e := range parts(err) {
+		failed, ok := errors.AsType[*scanner.Error](e)
+		switch {
+		case ok && failed.Path == c.cfg.ConfDir && p.entries == 0:
+			// What was known is gone for certain, or it would have been carried over.
+			return absence(failed), nil
+		case matters(c.cfg.ConfDir, failed, p.seen):
+			return "", e
+		}
+	}
+	return "", p.doubtful
+}
+
+func absence(e *scanner.Error) string {
+	dir := scanner.Quote(e.Path)
+	if errors.Is(e, fs.ErrNotExist) {
+		return dir + " does not exist: it is waited for, and never made"
+	}
+	return dir + " cannot be read: " + scanner.Clean(strings.TrimPrefix(e.Error(), e.Op+" "+dir+": "), maxLine)
+}
+
+// matters reports whether what failed in a scan leaves open what the set is. nil: it is not known what failed.
+func matters(dir string, failed *scanner.Error, seen *set) bool {
+	if failed == nil {
+		return seen == nil || len(seen.subdirs) > 0
+	}
+	if failed.Path == dir || parent(failed.Path) == dir && failed.Op != "list" && selected(failed.Path) {
+		return true
+	}
+	if seen == nil {
+		return false
+	}
+	for _, sub := range seen.subdirs {
+		if failed.Path == sub || parent(failed.Path) == sub && selected(failed.Path) {
+			return true
+		}
+	}
+	return false
+}
+
+// unconfirmed returns why an entry that counts for the set could not be seen again. nil: all were.
+func unconfirmed(dir string, s *scanner.Snapshot, seen *set) error {
+	for e := range s.All() {
+		if e.Stale == nil {
+			continue
+		}
+		if up := parent(e.Path); up == dir || slices.Contains(seen.subdirs, up) {
+			if e.Stale.Err == nil {
+				return errUnknown
+			}
+			return e.Stale.Err
+		}
+	}
+	return nil
+}
+
+// parts are the errors that a scan has joined.
+func parts(err error) []error {
+	if all, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the outermost is asked for
+		return all.Unwrap()
+	}
+	return []error{err}
+}
+
+func parent(path string) string {
+	for i := len(path) - 1; i >= 0; i-- {
+		if os.IsPathSeparator(path[i]) {
+			return path[:max(i, 1)]
+		}
+	}
+	return ""
+}
+
+func selected(path string) bool { return slices.Contains(extensions, filepath.Ext(path)) }
+
+// extensions are those of configuration files (CN1).
+var extensions = []string{".conf", ".conflist", ".json"}
