@@ -8,12 +8,14 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/plugpoll/plugpoll/register"
+	"github.com/plugpoll/plugpoll/register/cni"
 	"github.com/plugpoll/plugpoll/register/record"
 )
 
@@ -26,17 +28,30 @@ const (
 	lastWords = 100 * time.Millisecond
 )
 
-// daemon is what run runs: a Manager with its log, its events and its signals.
+// daemon is what run runs: a Manager and Syncers with their log, their events and their signals.
 type daemon struct {
 	cfg     register.Config
-	manager *register.Manager
+	follows followed
 	log     hclog.Logger
 	stderr  *logWriter // log goes there
 	events  io.Writer  // nil: not printed
 	web     webOptions
 }
 
-func newDaemon(cfg register.Config, log hclog.Logger, stderr *logWriter) (*daemon, error) {
+func newDaemon(cfg register.Config, network []cni.Config, log hclog.Logger, stderr *logWriter) (*daemon, error) {
+	d := &daemon{cfg: cfg, log: log, stderr: stderr}
+	for _, c := range network {
+		s, err := cni.New(c)
+		if err != nil {
+			return nil, cniFlagErrors(err)
+		}
+		d.follows.cni = append(d.follows.cni, s)
+		d.follows.interval = max(d.follows.interval, c.Interval)
+	}
+	if len(cfg.Roots) == 0 {
+		d.follows.plugins = noPlugins{make(chan struct{})}
+		return d, nil
+	}
 	m, err := register.NewManager(cfg)
 	if err != nil {
 		return nil, flagErrors(err)
@@ -46,7 +61,11 @@ func newDaemon(cfg register.Config, log hclog.Logger, stderr *logWriter) (*daemo
 			return nil, err
 		}
 	}
-	return &daemon{cfg: cfg, manager: m, log: log, stderr: stderr}, nil
+	d.follows.plugins = m
+	for _, r := range cfg.Roots {
+		d.follows.interval = max(d.follows.interval, r.Interval)
+	}
+	return d, nil
 }
 
 // run works until a signal or ctx ends it. An error that it returns is on stderr already: main would wait for a reader.
@@ -56,13 +75,13 @@ func (d *daemon) run(ctx context.Context) error {
 	// A log that nobody reads is no reason to stop; events that nobody reads are, and say so.
 	signal.Ignore(syscall.SIGPIPE)
 	defer d.handleSignals(cancel)()
-	web, err := d.web.serve(ctx, d.manager, d.cfg, d.log.Named("web"))
+	web, err := d.web.serve(ctx, d.follows, d.log.Named("web"))
 	if err != nil {
 		return err
 	}
 	d.started()
 	printed := d.printEvents(cancel)
-	err = d.manager.Run(ctx)
+	err = d.follow(ctx, cancel)
 	web.close()
 	select {
 	case printErr := <-printed:
@@ -78,7 +97,37 @@ func (d *daemon) run(ctx context.Context) error {
 	return said(err)
 }
 
+// follow runs the Manager and the Syncers beside one another, and returns when all have ended. One that fails ends the others.
+func (d *daemon) follow(ctx context.Context, cancel context.CancelFunc) error {
+	runs := []func(context.Context) error{d.follows.plugins.Run}
+	for _, s := range d.follows.cni {
+		runs = append(runs, s.Run)
+	}
+	var running sync.WaitGroup
+	errs := make([]error, len(runs))
+	for i, run := range runs {
+		running.Go(func() {
+			if errs[i] = run(ctx); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
 func (d *daemon) started() {
+	for _, v := range cniViews(d.follows.cni) {
+		args := []any{"path", shown(v.ConfDir), "bin_dirs", listed(pathsOf(v.BinDirs))}
+		if v.Name != "" {
+			args = append(args, "handler", shown(v.Name))
+		}
+		d.log.Named("cni").Info("following network configuration", args...)
+	}
+	if len(d.cfg.Roots) == 0 {
+		d.log.Info("started: no plugin is registered, there is no --dir", "version", readBuild().Plugpoll)
+		return
+	}
 	var dirs []string
 	for _, r := range d.cfg.Roots {
 		dirs = append(dirs, r.Root)
@@ -106,19 +155,63 @@ func (d *daemon) printEvents(cancel context.CancelFunc) <-chan error {
 		result <- nil
 		return result
 	}
-	// The subscription starts here and ends with Run, so that neither the first view nor the last event is missed.
-	events := d.manager.Events(context.Background())
-	go func() {
+	p := &printer{w: d.events, cancel: cancel}
+	// The subscriptions start here and end with Run, so that neither the first view nor the last event is missed.
+	events := d.follows.plugins.Events(context.Background())
+	var printing sync.WaitGroup
+	begun, begin := context.WithCancel(context.Background()) // the first lines are the Views, in order
+	printing.Go(func() {
+		defer begin()
 		for e := range events {
-			if err := printJSON(d.events, e); err != nil {
-				cancel()
-				result <- fmt.Errorf("standard output: %w", err)
+			if !p.print(e) {
 				return
 			}
+			begin()
 		}
-		result <- nil
+	})
+	for _, s := range d.follows.cni {
+		events, before := s.Events(context.Background()), begun
+		after, begin := context.WithCancel(context.Background())
+		begun = after
+		printing.Go(func() {
+			defer begin()
+			<-before.Done()
+			for e := range events {
+				if !p.print(cniEventOf(e)) {
+					return
+				}
+				begin()
+			}
+		})
+	}
+	go func() {
+		printing.Wait()
+		result <- p.err
 	}()
 	return result
+}
+
+// printer prints the lines of several.
+type printer struct {
+	w      io.Writer
+	cancel context.CancelFunc // for the first error
+
+	mu  sync.Mutex
+	err error
+}
+
+// print reports whether there is any use in more.
+func (p *printer) print(v any) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil {
+		return false
+	}
+	if err := printJSON(p.w, v); err != nil {
+		p.err = fmt.Errorf("standard output: %w", err)
+		p.cancel()
+	}
+	return p.err == nil
 }
 
 // oneSignal is how long a signal is the same one: supervisors and timeout(1) signal a process and then its whole group.
@@ -134,8 +227,11 @@ func (d *daemon) handleSignals(cancel context.CancelFunc) (end func()) {
 			switch {
 			case s == syscall.SIGHUP:
 				d.log.Info("SIGHUP: looking at everything and retrying it now")
-				if err := d.manager.Retry(""); err != nil {
+				if err := d.follows.plugins.Retry(""); err != nil {
 					d.log.Warn("retry", "error", shown(err.Error()))
+				}
+				for _, s := range d.follows.cni {
+					s.Retry()
 				}
 			case !stopping.IsZero() && time.Since(stopping) < oneSignal:
 			case !stopping.IsZero():
