@@ -113,6 +113,12 @@
   const cniLevels = { ready: "good", stale: "warn", loading: "warn", "not ready": "bad" };
   const fileLevels = { used: "good", broken: "bad", duplicate: "warn" };
 
+  // What a file says of itself, of a length that leaves room for the rest.
+  function brief(text) {
+    const letters = [...plain(text)];
+    return own(letters.length > 80 ? letters.slice(0, 80).join("") + "…" : letters.join(""));
+  }
+
   function place(e) { return e.line ? "line " + e.line + ", column " + e.column + ": " : ""; }
 
   function fileRow(f) {
@@ -122,8 +128,8 @@
     tr.append(
       cell("File is", plain(f.state), "phase " + (fileLevels[f.state] ?? "")),
       cell("File", own(path(f, "path"), "path")),
-      cell("Network", [f.network && own(plain(f.network)), f.cni_version && element("small", plain(f.cni_version))], "plugin"),
-      cell("Plugins", f.plugins && own(plain(f.plugins.join(", ")))),
+      cell("Network", [f.network && brief(f.network), f.cni_version && brief(f.cni_version)], "plugin"),
+      cell("Plugins", f.plugins && brief(f.plugins.join(", "))),
       cell("Why", why, "reason"),
     );
     return tr;
@@ -131,7 +137,7 @@
 
   function network(n) {
     const p = element("p", "In use: ");
-    p.append(own(plain(n.name)), " as ", own(plain(n.interface)), ", plugins ", own(plain(n.plugins.map((x) => x.type).join(", "))));
+    p.append(brief(n.name), " as ", brief(n.interface), ", plugins ", brief(n.plugins.map((x) => x.type).join(", ")));
     for (const x of n.plugins) if (x.missing) p.append(element("small", plain(x.missing), "bad"));
     return p;
   }
@@ -166,8 +172,9 @@
     if (text === cniText) return;
     cniText = text;
     $("cni").hidden = answer.directories.length === 0;
+    for (const id of ["roots", "sockets"]) $(id).closest("section").hidden = answer.directories.length > 0 && view.roots.length === 0;
     $("networks").replaceChildren(...answer.directories.map(directory));
-    if (view) counts();
+    counts();
   }
 
   function options(select, words, kept) {
@@ -187,7 +194,8 @@
     for (const s of view.sockets) phases.set(s.phase, (phases.get(s.phase) || 0) + 1);
     const attention = view.sockets.filter(needsAttention).length + view.roots.filter((r) => r.error || !r.last_good_scan).length +
       (cni ? cni.directories.filter((d) => d.state !== "ready" || d.scan_error || d.files.some((f) => f.state === "broken")).length : 0);
-    $("counts").textContent = [...phases].map(([p, n]) => n + " " + plain(p)).join(", ") + (attention ? "; " + attention + " need attention" : "");
+    const parts = [[...phases].map(([p, n]) => n + " " + plain(p)).join(", "), attention ? attention + " need attention" : ""];
+    $("counts").textContent = parts.filter(Boolean).join("; ");
     return phases;
   }
 
@@ -260,7 +268,7 @@
       const answer = await fetch("v1/view");
       if (answer.ok) {
         take(await answer.json());
-        if (!cni || cni.directories.length) { // a daemon keeps the directories it began with
+        if (view && (!cni || cni.directories.length)) { // a daemon keeps the directories it began with
           const networks = await fetch("v1/cni");
           if (networks.ok) showCNI(await networks.json());
         }
