@@ -116,7 +116,7 @@
   // What a file says of itself, of a length that leaves room for the rest.
   function brief(text) {
     const letters = [...plain(text)];
-    return own(letters.length > 80 ? letters.slice(0, 80).join("") + "…" : letters.join(""));
+    return letters.length > 80 ? letters.slice(0, 80).join("") + "…" : letters.join("");
   }
 
   function place(e) { return e.line ? "line " + e.line + ", column " + e.column + ": " : ""; }
@@ -128,8 +128,8 @@
     tr.append(
       cell("File is", plain(f.state), "phase " + (fileLevels[f.state] ?? "")),
       cell("File", own(path(f, "path"), "path")),
-      cell("Network", [f.network && brief(f.network), f.cni_version && brief(f.cni_version)], "plugin"),
-      cell("Plugins", f.plugins && brief(f.plugins.join(", "))),
+      cell("Network", [f.network && own(brief(f.network)), f.cni_version && element("small", brief(f.cni_version))], "plugin"),
+      cell("Plugins", f.plugins && own(brief(f.plugins.join(", ")))),
       cell("Why", why, "reason"),
     );
     return tr;
@@ -137,7 +137,7 @@
 
   function network(n) {
     const p = element("p", "In use: ");
-    p.append(brief(n.name), " as ", brief(n.interface), ", plugins ", brief(n.plugins.map((x) => x.type).join(", ")));
+    p.append(own(brief(n.name)), " as ", own(brief(n.interface)), ", plugins ", own(brief(n.plugins.map((x) => x.type).join(", "))));
     for (const x of n.plugins) if (x.missing) p.append(element("small", plain(x.missing), "bad"));
     return p;
   }
