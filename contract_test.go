@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	promise  = regexp.MustCompile(`(?m)^- \*\*([A-Z]\d+)\*\* (\*\*planned\*\*)?`)
-	citation = regexp.MustCompile(`\b[DIURNLSOCX][1-9]\d?\b`)
+	promise  = regexp.MustCompile(`(?m)^- \*\*([A-Z]+\d+)\*\* (\*\*planned\*\*)?`)
+	citation = regexp.MustCompile(`\b(?:[DIURNLSOCX]|CN)[1-9]\d?\b`)
 )
 
 // TestContract keeps docs/contract.md and the code together: every id that is cited exists, and every promise that is not planned is cited by a test.

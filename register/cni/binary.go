@@ -63,6 +63,10 @@ func missing(fsys afero.Fs, dirs []string, networks []network) (all []Missing) {
 // find looks for a plugin's binary as libcni does: the first regular file counts. It returns its path, or why it cannot be run.
 func find(fsys afero.Fs, dirs []string, typ string) (string, *Missing) {
 	m := &Missing{Type: typ, Dirs: slices.Clone(dirs), Networks: []string{}}
+	if strings.ContainsFunc(typ, separator) || typ == "" {
+		m.Text, m.Fix = "it is no name of a file", fixType
+		return "", m
+	}
 	if len(dirs) == 0 {
 		m.Text, m.Fix = "there is no directory to look for it in", "configure one"
 		return "", m

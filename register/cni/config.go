@@ -62,7 +62,7 @@ type Config struct {
 	StatusInterval time.Duration
 	// StatusTimeout bounds the STATUS verbs of one asking together (CN12). 0: DefaultStatusTimeout; negative: they are never asked, and no plugin is run.
 	StatusTimeout time.Duration
-	// Options go to each go-cni instance before its networks. What they add to the networks comes first, and what they say of directories or the prefix overrides this Config.
+	// Options go to each go-cni instance, twice: for what they set, which goes before this Config, and behind the files' networks for the networks they add.
 	Options []gocni.Opt
 	// Logger gets a line for each change of state (O1). nil: silence.
 	Logger hclog.Logger

@@ -86,8 +86,8 @@ func (c *core) step(now time.Time, in input) []effect {
 		c.built(in)
 	case found:
 		c.found(in)
-	case asked:
-		c.asked(in)
+	case told:
+		c.told(in)
 	case checkAsked:
 		c.promised = c.check()
 	case retryAsked:

@@ -63,9 +63,9 @@ func (d *driver) carryOut(err error) {
 			made, failed := instance(e.networks, instanceOptions{})
 			d.step(built{e.id, made, failed})
 		case findPlugins:
-			d.step(found{e.round, nil})
+			d.step(found{round: e.round})
 		case askPlugins:
-			d.step(asked{e.round, err})
+			d.step(told{e.round, err})
 		}
 	}
 }
@@ -204,20 +204,24 @@ func TestLineLevels(t *testing.T) {
 		{time.Minute, "", state.Debug},
 		{time.Minute, "a", state.Warn},
 		{time.Hour, "a", state.Warn},
-		{0, "c", state.Warn}, {0, "d", state.Warn}, {0, "e", state.Warn}, {0, "f", state.Warn}, {0, "g", state.Warn}, {0, "h", state.Warn}, {0, "i", state.Warn},
+		{0, "c", state.Warn},
+		{0, "d", state.Warn},
+		{0, "e", state.Warn},
+		{0, "f", state.Warn},
+		{0, "g", state.Warn},
+		{0, "h", state.Warn},
+		{0, "i", state.Warn},
 		{0, "j", state.Debug},
 		{0, "", state.Notice},
 		{0, "k", state.Debug},
 		{0, "", state.Debug},
 	} {
 		now = now.Add(step.after)
-		got := state.Debug
+		say := l.level
 		if step.cause == "" {
-			got = l.recovered()
-		} else {
-			got = l.level(now, step.cause)
+			say = func(time.Time, string) state.Level { return l.recovered() }
 		}
-		if got != step.want {
+		if got := say(now, step.cause); got != step.want {
 			t.Errorf("step %d (%q): level %d, want %d", i, step.cause, got, step.want)
 		}
 	}
@@ -226,12 +230,12 @@ func TestLineLevels(t *testing.T) {
 // Results that nobody waits for any more change nothing.
 func TestLateResults(t *testing.T) {
 	d := drive(t, Config{})
-	for _, in := range []input{built{id: 7}, found{round: 3, missing: []Missing{{Type: "x"}}}, asked{round: 3, err: errors.New("x")}, tick{}, retryAsked{}, checkAsked{}} {
+	for _, in := range []input{built{id: 7}, found{round: 3, missing: []Missing{{Type: "x"}}}, told{round: 3, err: errors.New("x")}, tick{}, retryAsked{}, checkAsked{}} {
 		d.step(in)
 		d.is(Loading)
 	}
 	d.applies(file("10-a.conflist", list("a")))
-	for _, in := range []input{built{id: 7}, found{round: 99, missing: []Missing{{Type: "x"}}}, asked{round: 99, err: errors.New("x")}, tick{}} {
+	for _, in := range []input{built{id: 7}, found{round: 99, missing: []Missing{{Type: "x"}}}, told{round: 99, err: errors.New("x")}, tick{}} {
 		d.step(in)
 		d.is(Ready)
 	}
@@ -264,7 +268,7 @@ func TestConfigCheck(t *testing.T) {
 		{"Interval", Config{Interval: -1}},
 	} {
 		err := test.cfg.Check()
-		if err == nil || !strings.HasPrefix(err.Error(), "cni: Config."+test.field+" is ") || strings.ContainsAny(err.Error(), "\n\xff") {
+		if err == nil || !strings.HasPrefix(err.Error(), "cni: Config."+test.field+" is ") || scanner.Clean(err.Error(), 4096) != err.Error() {
 			t.Errorf("%s: %v", test.field, err)
 		}
 		if s, newErr := New(test.cfg); s != nil || newErr == nil || newErr.Error() != err.Error() {

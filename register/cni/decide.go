@@ -32,8 +32,9 @@ func (c *core) decide(seen picture) {
 			Fix:  "add files, or ask for fewer networks",
 		})
 	default:
+		empty := c.empty != ""
 		c.emptySince, c.empty = time.Time{}, ""
-		c.adopt()
+		c.adopt(empty)
 	}
 }
 
@@ -79,14 +80,14 @@ func (c *core) nothingIn() string {
 	return text + fmt.Sprintf(": the names of the %d things in it do not end in .conf, .conflist or .json, or begin with a dot", others)
 }
 
-// adopt takes the set into use. Networks that are the ones in use need no new instance.
-func (c *core) adopt() {
+// adopt takes the set into use. Networks that are the ones in use need no new instance. empty says that there was nothing before.
+func (c *core) adopt(empty bool) {
 	if c.good == nil || !slices.EqualFunc(c.good.networks, c.set.networks, sameNetwork) {
 		c.wanted = c.set
 		c.startBuild()
 		return
 	}
-	wrong := c.conf != nil
+	wrong := c.conf != nil || empty
 	c.good.revision, c.good.networks = c.set.revision, c.set.networks
 	c.accepted()
 	switch {
@@ -94,7 +95,8 @@ func (c *core) adopt() {
 		c.retired, c.health.known = false, false
 		c.check()
 	case !wrong:
-		return // another file has changed
+		c.emit(state.Debug, Event{Kind: EventUnaffected, Revision: c.set.revision, Network: c.good.name(), Networks: len(c.good.networks)})
+		return
 	}
 	c.emit(c.repairedLevel(), Event{Kind: EventRepaired, Revision: c.set.revision, Network: c.good.name(), Networks: len(c.good.networks)})
 }

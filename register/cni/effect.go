@@ -22,7 +22,7 @@ type (
 		round    uint64
 		networks []network
 	}
-	// askPlugins: ask these networks' plugins for their STATUS. Ends in asked. Of findPlugins and askPlugins there is one at a time (CN12).
+	// askPlugins: ask these networks' plugins for their STATUS. Ends in told. Of findPlugins and askPlugins there is one at a time (CN12).
 	askPlugins struct {
 		round    uint64
 		networks []network

@@ -13,6 +13,7 @@ const (
 	EventApplied        EventKind = "applied"         // another set of files was taken into use: Revision, Networks
 	EventRejected       EventKind = "rejected"        // what is on disk cannot be used: Conf, Error; the last good set stays (CN7)
 	EventRepaired       EventKind = "repaired"        // it can be again, and is what was in use all the time
+	EventUnaffected     EventKind = "unaffected"      // other files have changed than those in use: Revision
 	EventEmpty          EventKind = "empty"           // there is no file any more, or no directory: Error
 	EventDefaultChanged EventKind = "default_changed" // the default network has another name: Network, Former (CN9)
 	EventPluginsMissing EventKind = "plugins_missing" // binaries of a network in use are: Error

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os/exec"
 	"path/filepath"
 	"sync"
@@ -60,8 +61,12 @@ func (r *runner) ExecPlugin(ctx context.Context, path string, stdin []byte, env 
 		return out, nil
 	case errors.Is(err, errAnswer):
 		return fail(0, errAnswer.Error(), err)
+	case errors.Is(err, syscall.ETXTBSY):
+		return fail(0, "its binary is being written", err)
 	case ctx.Err() != nil:
 		return fail(0, "it did not answer in time", context.Cause(ctx))
+	case errors.Is(err, fs.ErrNotExist):
+		return fail(0, "it cannot be run: "+scanner.Quote(path)+" is there, but not the interpreter or loader that it names", err)
 	case !isExit(err):
 		return fail(0, "it cannot be run: "+scanner.Clean(cause(err), maxText), err)
 	}
@@ -76,7 +81,7 @@ func (r *runner) ExecPlugin(ctx context.Context, path string, stdin []byte, env 
 	if json.Unmarshal(out, &said) != nil {
 		return fail(0, "it fails ("+err.Error()+") and answers what is not CNI: "+shown(string(out)), err)
 	}
-	return fail(said.Code, statusOf(&said, path), &said)
+	return fail(said.Code, statusText(&said, path), &said)
 }
 
 func isExit(err error) bool {
@@ -100,7 +105,7 @@ func run(ctx context.Context, path string, stdin []byte, env []string) (out, com
 			select {
 			case <-ctx.Done():
 				busy.Stop()
-				return nil, nil, ctx.Err()
+				return nil, nil, err
 			case <-busy.C:
 			}
 			continue

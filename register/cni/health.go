@@ -17,6 +17,7 @@ type health struct {
 	// missing are the plugins that have no binary, err what STATUS says. Both empty: all is well, as far as it is known.
 	missing     []Missing
 	missingText string
+	paths       map[string]string // of the binaries, by type, as they were found last
 	err         error
 	text        string // of err
 	tries       int
@@ -91,7 +92,7 @@ func (c *core) found(in found) {
 	}
 	h := &c.health
 	was := h.missingText
-	h.missing, h.missingText = in.missing, missingText(in.missing)
+	h.missing, h.missingText, h.paths = in.missing, missingText(in.missing), in.paths
 	switch {
 	case len(in.missing) > 0:
 		h.known = true
@@ -111,7 +112,7 @@ func (c *core) found(in found) {
 	c.do(askPlugins{r.id, c.good.networks})
 }
 
-func (c *core) asked(in asked) {
+func (c *core) told(in told) {
 	r := c.lands(in.round, true)
 	if r == nil {
 		return

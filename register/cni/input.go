@@ -26,13 +26,14 @@ type (
 		instance gocni.CNI
 		err      error
 	}
-	// found is the result of findPlugins: the plugins that there are no binaries of.
+	// found is the result of findPlugins: the plugins that there are no binaries of, and if there are of all, where they are, by type.
 	found struct {
 		round   uint64
 		missing []Missing
+		paths   map[string]string
 	}
-	// asked is the result of askPlugins.
-	asked struct {
+	// told is the result of askPlugins.
+	told struct {
 		round uint64
 		err   error
 	}
@@ -49,7 +50,7 @@ type (
 func (*scanned) input()   {}
 func (built) input()      {}
 func (found) input()      {}
-func (asked) input()      {}
+func (told) input()       {}
 func (checkAsked) input() {}
 func (retryAsked) input() {}
 func (tick) input()       {}

@@ -289,7 +289,8 @@ var loadCases = []loadCase{
 		files: files("10-a.conflist", listA), make: func(t *testing.T, dir string) {
 			elsewhere := t.TempDir()
 			try(t, os.WriteFile(filepath.Join(elsewhere, "1.conf"), []byte(`{"type":"tuning"}`), 0o644), os.Symlink(elsewhere, filepath.Join(dir, "a")))
-		}},
+		},
+	},
 	{
 		name: "a subdirectory of a single plugin", files: files("10-c.conf", plainC, "c/1.conf", `{"type":"tuning"}`),
 		want: "uses c(0.3.1 ptp)",
@@ -337,7 +338,8 @@ var loadCases = []loadCase{
 				t.Skip("there is no file that root cannot read")
 			}
 			try(t, os.Symlink("/proc/self/mem", filepath.Join(dir, "10-a.conflist")))
-		}},
+		},
+	},
 	{
 		name: "a dangling link", make: func(t *testing.T, dir string) { try(t, os.Symlink("nowhere", filepath.Join(dir, "10-a.conflist"))) },
 		want: "[dangling link] 10-a.conflist: the link leads to nothing: what it leads to does not exist; make what it leads to, or remove the link",
@@ -350,14 +352,16 @@ var loadCases = []loadCase{
 		make: func(t *testing.T, dir string) {
 			elsewhere := filepath.Join(t.TempDir(), "list")
 			try(t, os.WriteFile(elsewhere, []byte(listA), 0o644), os.Symlink(elsewhere, filepath.Join(dir, "10-a.conflist")))
-		}},
+		},
+	},
 	{
 		name: "a link to itself",
 		want: "[dangling link] 10-a.conflist: the link leads to nothing: it leads back to itself, or through too many links; make what it leads to, or remove the link",
 		peer: "error",
 		make: func(t *testing.T, dir string) {
 			try(t, os.Symlink("10-a.conflist", filepath.Join(dir, "10-a.conflist")))
-		}},
+		},
+	},
 	{
 		name: "a link to a directory", make: func(t *testing.T, dir string) { try(t, os.Symlink(t.TempDir(), filepath.Join(dir, "10-a.conflist"))) },
 		want: "[not regular] 10-a.conflist: this is no regular file: a link to a directory; put a regular file in its place, or remove it",

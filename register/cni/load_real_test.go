@@ -77,7 +77,9 @@ func peerSays(t *testing.T, dir string, maxNum int, unblock func()) (string, *go
 	case err = <-loaded:
 	case <-time.After(time.Second):
 		unblock()
-		<-loaded
+		if err := <-loaded; err == nil {
+			t.Error("go-cni takes what comes out of a pipe")
+		}
 		return "hangs", nil
 	}
 	switch {

@@ -12,6 +12,7 @@ var messages = map[EventKind]string{
 	EventApplied:        "network configuration taken into use",
 	EventRejected:       "network configuration cannot be used",
 	EventRepaired:       "network configuration can be used again, it is the one in use",
+	EventUnaffected:     "files have changed, and none of those in use",
 	EventEmpty:          "there is no network configuration",
 	EventDefaultChanged: "the default network has another name",
 	EventPluginsMissing: "network plugins are missing",

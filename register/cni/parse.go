@@ -132,11 +132,13 @@ func (c *conf) merge(list *libcni.NetworkConfigList, files []*conf) *libcni.Netw
 		err = json.Unmarshal(own, &inline)
 	}
 	for _, f := range files {
-		if f.parsePlugin(); f.err != nil {
+		if f.parsePlugin(); f.err != nil && c.err == nil {
 			c.err = f.err
-			return nil
 		}
 		inline = append(inline, json.RawMessage(f.content))
+	}
+	if c.err != nil {
+		return nil
 	}
 	if err == nil {
 		all["plugins"], err = json.Marshal(inline)
@@ -267,14 +269,15 @@ func (c *conf) onlyNewer() *fault {
 	}
 }
 
+const fixType = "write the name of the plugin's binary, without its directory"
+
 func (c *conf) typeFault(typ string, path ...any) *fault {
-	const fix = "write the name of the plugin's binary, without its directory"
 	printable := !strings.ContainsFunc(typ, func(r rune) bool { return !strconv.IsPrint(r) })
 	switch {
 	case strings.ContainsFunc(typ, separator), typ == ".", typ == "..":
-		return &fault{locate(c.content, path...), KindBadType, "the plugin's type " + shown(typ) + " is a path", fix}
+		return &fault{locate(c.content, path...), KindBadType, "the plugin's type " + shown(typ) + " is a path", fixType}
 	case len(typ) > maxName, !printable:
-		return &fault{locate(c.content, path...), KindBadType, "the plugin's type " + shown(typ) + " is no name of a file", fix}
+		return &fault{locate(c.content, path...), KindBadType, "the plugin's type " + shown(typ) + " is no name of a file", fixType}
 	}
 	return nil
 }

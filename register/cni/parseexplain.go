@@ -176,8 +176,7 @@ func (c *conf) explainElement(i int, plugin any) *fault {
 // wrongType says which field of a plugin, at that path, has a value that does not fit. Offsets count in what libcni was given, which for a list is
 // not the file: only the names help.
 func (c *conf) wrongType(e *json.UnmarshalTypeError, path []any) *fault {
-	names := strings.Split(e.Field, ".")
-	for _, name := range names {
+	for name := range strings.SplitSeq(e.Field, ".") {
 		path = append(path, anyCase(name))
 	}
 	want := map[string]string{"string": "a string", "bool": "true or false", "[]string": "an array of strings"}[e.Type.String()]

@@ -40,8 +40,8 @@ type loop struct {
 
 // waiter is a Status that waits for the end of a round.
 type waiter struct {
+	statusWanted
 	round uint64
-	done  chan struct{}
 }
 
 // Run does the work until ctx ends. It returns nil then, or a *StuckError if something did not end within a second. What is wrong with the directory, from the
@@ -84,11 +84,13 @@ func (s *Syncer) Run(ctx context.Context) error {
 
 func (l *loop) take(mail any) {
 	switch mail := mail.(type) {
-	case polled:
+	case *scanned:
 		l.takePoll(mail)
 	case statusWanted:
 		l.step(checkAsked{})
-		l.waiters = append(l.waiters, waiter{l.core.promised, mail.done}) // only Run's goroutine changes the core
+		// A round may hang, and those who asked have gone.
+		l.waiters = slices.DeleteFunc(l.waiters, func(w waiter) bool { return w.ctx.Err() != nil })
+		l.waiters = append(l.waiters, waiter{mail, l.core.promised}) // only Run's goroutine changes the core
 		if l.core.promised == 0 || l.stopping {
 			l.release(0)
 		}
@@ -101,7 +103,7 @@ func (l *loop) take(mail any) {
 	case found:
 		l.looking = false
 		l.step(mail)
-	case asked:
+	case told:
 		l.asking()
 		l.asking = nil
 		l.step(mail)
@@ -140,7 +142,7 @@ func (l *loop) carryOut(e effect) {
 		}()
 	case findPlugins:
 		l.looking = true
-		go func() { l.post(found{e.round, missing(l.cfg.FS, l.cfg.BinDirs, e.networks)}) }()
+		go func() { l.post(l.find(e)) }()
 	case askPlugins:
 		l.ask(e)
 	case cancel:
@@ -157,15 +159,28 @@ func (l *loop) carryOut(e effect) {
 	}
 }
 
+// find looks for the plugins, and where they are if all are there.
+func (l *loop) find(e findPlugins) found {
+	f := found{round: e.round, missing: missing(l.cfg.FS, l.cfg.BinDirs, e.networks), paths: map[string]string{}}
+	for _, n := range e.networks {
+		for _, plugin := range n.plugins {
+			if len(f.missing) == 0 && f.paths[plugin] == "" {
+				f.paths[plugin], _ = find(l.cfg.FS, l.cfg.BinDirs, plugin)
+			}
+		}
+	}
+	return f
+}
+
 func (l *loop) ask(e askPlugins) {
 	if l.cfg.StatusTimeout < 0 {
 		l.asking = func() {}
-		l.post(asked{e.round, nil})
+		l.post(told{e.round, nil})
 		return
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, l.cfg.StatusTimeout)
 	l.asking = cancel
-	go func() { l.post(asked{e.round, l.status(ctx, l.cfg.BinDirs, e.networks)}) }()
+	go func() { l.post(told{e.round, l.status(ctx, l.cfg.BinDirs, e.networks)}) }()
 }
 
 var errGoexit = errors.New("an option ended its goroutine (runtime.Goexit) and did not return")
@@ -213,12 +228,6 @@ func (l *loop) release(round uint64) {
 	})
 }
 
-// polled is the end of a poll.
-type polled struct {
-	scanned
-	settled bool // its context had not ended
-}
-
 // startScan begins a poll if one is due. What the files come to is worked out in its goroutine too, since parsing may take long.
 func (l *loop) startScan() {
 	if l.stopping || l.scanning || l.next.After(time.Now()) {
@@ -227,7 +236,7 @@ func (l *loop) startScan() {
 	l.scanning = true
 	last := l.last
 	go func() {
-		p := polled{scanned: scanned{started: time.Now()}}
+		p := &scanned{started: time.Now()}
 		p.snapshot, p.err = l.scanner.Scan(l.ctx, last)
 		if l.ctx.Err() != nil {
 			// The scan left a call behind. Run gives it its time, and lists it if that was not enough.
@@ -241,13 +250,13 @@ func (l *loop) startScan() {
 	}()
 }
 
-func (l *loop) takePoll(p polled) {
+func (l *loop) takePoll(p *scanned) {
 	l.scanning = false
 	if l.stopping {
 		return
 	}
 	l.last = p.snapshot
-	l.step(&p.scanned)
+	l.step(p)
 	l.next = l.pace.Next(p.ended, p.ended.Sub(p.started), l.core.polls.changed)
 	if l.again {
 		l.next = p.ended

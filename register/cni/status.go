@@ -47,8 +47,13 @@ const stuckAfter = 800 * time.Millisecond
 // A plugin that does not know STATUS is not ready, as for every caller of libcni: its binary is for an older CNI, and refuses an ADD of this
 // cniVersion as well. One that is asked only for an older cniVersion is not run at all.
 func askStatus(ctx context.Context, dirs []string, networks []network) error {
+	return within(ctx, func() error { return askAll(ctx, dirs, networks) })
+}
+
+// within returns what ask does, or errStuck if it goes on for stuckAfter after ctx ended.
+func within(ctx context.Context, ask func() error) error {
 	answer := make(chan error, 1)
-	go func() { answer <- askAll(ctx, dirs, networks) }()
+	go func() { answer <- ask() }()
 	select {
 	case err := <-answer:
 		return err
@@ -78,8 +83,8 @@ func askAll(ctx context.Context, dirs []string, networks []network) error {
 	return nil
 }
 
-// statusOf is the text of what a plugin says in the form of CNI.
-func statusOf(e *types.Error, path string) string {
+// statusText is the text of what a plugin says in the form of CNI.
+func statusText(e *types.Error, path string) string {
 	text := e.Msg
 	if e.Details != "" {
 		text += "; " + e.Details

@@ -95,7 +95,7 @@ func (s *Syncer) Status(ctx context.Context) error {
 		defer s.mu.Unlock()
 		return s.core.status()
 	}
-	s.postLocked(statusWanted{done})
+	s.postLocked(statusWanted{ctx, done})
 	s.mu.Unlock()
 	select {
 	case <-ctx.Done():
@@ -119,7 +119,10 @@ func (s *Syncer) Synced() <-chan struct{} { return s.synced }
 func (s *Syncer) Retry() { s.post(retryAsked{}) }
 
 // statusWanted is a Status that waits until its plugins were asked.
-type statusWanted struct{ done chan struct{} }
+type statusWanted struct {
+	ctx  context.Context
+	done chan struct{}
+}
 
 // post hands something to Run's loop. It never blocks; what comes after Run has ended is dropped.
 func (s *Syncer) post(mail any) {

@@ -163,7 +163,10 @@ func TestUnusedFile(t *testing.T) {
 		if after := w.s.View(); after.Applied != v.Applied || len(after.Ignored) != 2 {
 			t.Errorf("CN1: the View is %+v", after)
 		}
-		w.happened()
+		w.happened(EventUnaffected)
+		if lines := w.log.lines("INFO", "WARN"); len(lines) != 2 {
+			t.Errorf("O1: the log is\n%s", strings.Join(lines, "\n"))
+		}
 		w.remove("10-a.conflist") // CN7: what comes next is broken
 		w.pass(settled)
 		w.is(Stale, "a")
@@ -315,6 +318,26 @@ func TestUnlistable(t *testing.T) {
 	})
 }
 
+// CN7: so does one that hangs.
+func TestDirectoryHangs(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		w.write("10-a.conflist", list("a"))
+		w.run()
+		w.pass(settled)
+		w.happened(EventApplied, EventReady, EventSynced)
+		clear := w.node.Inject(confDir, simfs.OpOpen, simfs.Fault{Hang: true})
+		w.write("10-a.conflist", list("b"))
+		w.pass(time.Minute)
+		w.is(Ready, "a")
+		w.says("no answer for 5s")
+		w.happened(EventScanFailing)
+		clear()
+		w.pass(31 * time.Second) // a path that has hung is left alone for a while
+		w.is(Ready, "b")
+		w.happened(EventScanRecovered, EventApplied, EventDefaultChanged)
+	})
+}
+
 // CN1: a sub-directory matters if a network takes plugins from it, and not otherwise.
 func TestSubdirectories(t *testing.T) {
 	const inlined = `{"cniVersion": "1.1.0", "name": "a", "plugins": [{"type": "bridge"}]}`
@@ -389,6 +412,9 @@ func TestDefaultNetwork(t *testing.T) {
 		w.pass(settled)
 		w.is(Stale, "a")
 		w.says(`no network "a"`)
+		w.write("10-a.conflist", broken)
+		w.pass(settled)
+		w.says(`no network "a"`, "10-a.conflist:4:1: ")
 		w.write("20-a.conflist", list("a"))
 		w.pass(settled)
 		w.is(Ready, "a")
@@ -420,6 +446,9 @@ func TestMissingPlugin(t *testing.T) {
 			w.install("firewall")
 			w.pass(scanner.DefaultInterval)
 			w.is(Ready, "a")
+			if v := w.s.View(); v.Networks[0].Plugins[1].Path != binDir+"/firewall" {
+				t.Errorf("the plugins are %+v", v.Networks[0].Plugins)
+			}
 			w.happened(EventPluginsFound, EventReady)
 			w.must(w.node.Chmod(binDir+"/firewall", 0o644))
 			w.pass(DefaultStatusInterval + settled)

@@ -104,6 +104,9 @@ type NetworkView struct {
 type PluginView struct {
 	// Type is the name of its binary.
 	Type string `json:"type"`
+	// Path is its binary. Empty: not all of the directory's plugins were found yet.
+	Path       string `json:"path,omitempty"`
+	PathBase64 string `json:"path_base64,omitempty"`
 	// Missing is why there is no such binary that can be run (CN10). Empty: there is one, or it was not looked for yet.
 	Missing string `json:"missing,omitempty"`
 }

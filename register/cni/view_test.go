@@ -72,9 +72,9 @@ func TestViewGolden(t *testing.T) {
 				made, failed := instance(e.networks, instanceOptions{})
 				d.step(built{e.id, made, failed})
 			case findPlugins:
-				d.step(found{e.round, gone})
+				d.step(found{e.round, gone, map[string]string{"bridge": "/bin/bridge"}})
 			case askPlugins:
-				d.step(asked{e.round, err})
+				d.step(told{e.round, err})
 			case emit:
 				events = append(events, e.event)
 			}
@@ -108,7 +108,7 @@ func TestViewGolden(t *testing.T) {
 			d.poll(nil, at("10-a.conflist", list(content)))
 		}
 		answer(nil, nil)
-		d.step(asked{round: d.c.health.rounds})
+		d.step(told{round: d.c.health.rounds})
 		answer(nil, nil)
 	}
 	for range 2 {

@@ -79,6 +79,14 @@ func (c *core) unusable() string {
 	if c.conf.Path == c.cfg.ConfDir {
 		cause = c.conf.Text + "; " + c.conf.Fix
 	}
+	if c.conf.Kind == KindNoPinned {
+		for _, f := range c.set.files {
+			if f.Error != nil {
+				cause += " (" + f.Error.Error() + ")"
+				break
+			}
+		}
+	}
 	return scanner.Clean(fmt.Sprintf("the configuration in %s (%s) cannot be used: %s", scanner.Quote(c.cfg.ConfDir), files, cause), maxLine)
 }
 
@@ -173,7 +181,8 @@ func (c *core) network(i int, n network) NetworkView {
 		Interface: fmt.Sprintf("%s%d", c.cfg.InterfacePrefix, i), Plugins: []PluginView{},
 	}
 	for _, plugin := range n.plugins {
-		p := PluginView{Type: plugin}
+		path := c.health.paths[plugin]
+		p := PluginView{Type: plugin, Path: path, PathBase64: scanner.Base64(path)}
 		for _, m := range c.health.missing {
 			if m.Type == plugin {
 				p.Missing = m.Error()
