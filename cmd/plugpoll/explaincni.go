@@ -144,7 +144,14 @@ func (t toldCNI) network(n cni.NetworkView) finding {
 
 // plugin tells of a plugin that a network in use needs.
 func (t toldCNI) plugin(n cni.NetworkView, typ string) finding {
-	seen := fmt.Sprintf("%s is a plugin of the network %s, which is in use by %s; it is looked for in %s.", name(typ), name(n.Name), handlerText(t.v.Name), t.binDirs())
+	seen := fmt.Sprintf("%s is a plugin of the network %s, which is in use by %s; it is looked for in %s", name(typ), name(n.Name), handlerText(t.v.Name), t.binDirs())
+	for _, p := range n.Plugins {
+		if p.Type == typ && p.Path != "" {
+			seen += ", and is " + name(rawPath(p.Path, p.PathBase64))
+			break
+		}
+	}
+	seen += "."
 	return t.finding(t.cause, rawPath(n.File, n.FileBase64), n.Name, seen, t.failed(), cniAdvice[t.cause](t))
 }
 
