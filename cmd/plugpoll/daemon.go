@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"os/signal"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/plugpoll/plugpoll/register"
 	"github.com/plugpoll/plugpoll/register/cni"
 	"github.com/plugpoll/plugpoll/register/record"
+	"github.com/plugpoll/plugpoll/state"
 )
 
 // lastEvents is how long a reader of the events may take for the last ones when the daemon has stopped.
@@ -155,40 +157,40 @@ func (d *daemon) printEvents(cancel context.CancelFunc) <-chan error {
 		result <- nil
 		return result
 	}
-	p := &printer{w: d.events, cancel: cancel}
 	// The subscriptions start here and end with Run, so that neither the first view nor the last event is missed.
-	events := d.follows.plugins.Events(context.Background())
-	var printing sync.WaitGroup
-	begun, begin := context.WithCancel(context.Background()) // the first lines are the Views, in order
-	printing.Go(func() {
-		defer begin()
-		for e := range events {
-			if !p.print(e) {
-				return
-			}
-			begin()
-		}
-	})
+	streams := []iter.Seq[any]{lines(d.follows.plugins.Events(context.Background()), func(e state.Event) any { return e })}
 	for _, s := range d.follows.cni {
-		events, before := s.Events(context.Background()), begun
-		after, begin := context.WithCancel(context.Background())
-		begun = after
-		printing.Go(func() {
-			defer begin()
-			<-before.Done()
-			for e := range events {
-				if !p.print(cniEventOf(e)) {
-					return
-				}
-				begin()
-			}
-		})
+		streams = append(streams, lines(s.Events(context.Background()), func(e cni.Event) any { return cniEventOf(e) }))
 	}
 	go func() {
+		p := &printer{w: d.events, cancel: cancel}
+		defer func() { result <- p.err }()
+		var nexts []func() (any, bool)
+		for _, stream := range streams {
+			next, stop := iter.Pull(stream)
+			defer stop()
+			nexts = append(nexts, next)
+			if view, ok := next(); ok { // the Views come first, in order
+				p.print(view)
+			}
+		}
+		var printing sync.WaitGroup
+		for _, next := range nexts {
+			printing.Go(func() {
+				for e, ok := next(); ok && p.print(e); e, ok = next() {
+				}
+			})
+		}
 		printing.Wait()
-		result <- p.err
 	}()
 	return result
+}
+
+// lines is what is printed of events.
+func lines[E any](events iter.Seq[E], of func(E) any) iter.Seq[any] {
+	return func(yield func(any) bool) {
+		events(func(e E) bool { return yield(of(e)) })
+	}
 }
 
 // printer prints the lines of several.
