@@ -40,17 +40,15 @@ type followed struct {
 
 // collectors are of the numbers of all that, and of the process. No label has the text of a plugin or a path (O5).
 func (f followed) collectors() []prometheus.Collector {
-	all := []prometheus.Collector{f.plugins.Collector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
 	var syncers []*cni.Syncer
 	for _, s := range f.cni {
 		if s, ok := s.(*cni.Syncer); ok {
 			syncers = append(syncers, s)
 		}
 	}
-	if len(syncers) > 0 {
-		all = append(all, cni.Collector(syncers...))
+	return []prometheus.Collector{
+		f.plugins.Collector(), cni.Collector(syncers...), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	}
-	return all
 }
 
 // noPlugins stands for the Manager of a daemon that watches no directory of sockets.

@@ -190,7 +190,13 @@ func TestFollow(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	d.started()
+	if d.retry(); good.retried != 1 || worse.retried != 1 {
+		t.Error("not all are retried")
+	}
 	err := d.follow(ctx, cancel)
+	if !errors.Is(ctx.Err(), context.Canceled) {
+		t.Error("one that failed did not end the others")
+	}
 	var told bytes.Buffer
 	if complain(&told, err); exitCode(err) != exitStuck || told.String() != "plugpoll: stopped, but what follows did not end: scan of /a\nplugpoll: it broke\n" {
 		t.Errorf("%d: %s", exitCode(err), told.String())
@@ -247,6 +253,44 @@ func (e ending) Events(context.Context) iter.Seq[cni.Event] {
 				return
 			}
 		}
+	}
+}
+
+// TestHostileCNIViews has a daemon say what harms whoever shows it: nothing is taken on trust from it.
+func TestHostileCNIViews(t *testing.T) {
+	const evil = "<b>\x1b[31m\u202e\u009b2J\r\n\x00\x7f"
+	f := newFake(func(v *cni.View) {
+		isStaleNow(v)
+		bad := cni.ConfError{Path: evil, Line: 1, Column: 2, Kind: evil, Text: evil, Fix: evil}
+		v.Name, v.ConfDir, v.LastError, v.ScanError, v.DefaultNetwork, v.Error = evil, evil, evil, evil, evil, &bad
+		v.BinDirs = []cni.DirView{{Path: evil}}
+		v.Networks = []cni.NetworkView{{Name: evil, File: evil, CNIVersion: evil, Interface: evil, Plugins: []cni.PluginView{{Type: evil, Path: evil, Missing: evil}}}}
+		v.Files = []cni.FileView{
+			{Path: evil + "1", State: cni.Broken, Reason: evil, Error: &bad}, {Path: evil + "2", State: cni.Broken, Error: &bad},
+			{Path: evil + "3", State: cni.NotUsed, Reason: evil, Network: evil, CNIVersion: evil, Plugins: []string{evil, evil}},
+		}
+	})
+	v := f.View()
+	outputs := []string{cniText([]cni.View{v}), cniCheckText(v, true)}
+	e := cni.Event{Time: v.Time, Kind: evil, Name: evil, ConfDir: evil, Network: evil, Former: evil, Error: evil, Networks: 2, View: &v}
+	outputs = append(outputs, cniLine(cniEventOf(e)))
+	e.Error, e.Conf = "", v.Error
+	outputs = append(outputs, cniLine(cniEventOf(e)))
+	for _, state := range []cni.State{cni.Stale, cni.NotReady, cni.Loading, cni.Ready} {
+		v.State, v.Ready = state, state != cni.NotReady && state != cni.Loading
+		for _, asked := range []string{evil, evil + "1", evil + "3", "nix"} {
+			for _, found := range explain(noPlugins{}.View(), []cni.View{v}, asked, noFacts{}) {
+				outputs = append(outputs, strings.ReplaceAll(found.folded, "\n", " "), found.Seen+found.Tried+found.Failed+found.Do)
+			}
+		}
+	}
+	for _, text := range outputs {
+		if at := obeyed.FindString(text); at != "" {
+			t.Errorf("%q is in %q", at, text)
+		}
+	}
+	if lines := strings.Count(outputs[2], "\n"); lines != 0 {
+		t.Errorf("an event has %d line breaks", lines)
 	}
 }
 

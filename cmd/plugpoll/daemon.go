@@ -229,12 +229,7 @@ func (d *daemon) handleSignals(cancel context.CancelFunc) (end func()) {
 			switch {
 			case s == syscall.SIGHUP:
 				d.log.Info("SIGHUP: looking at everything and retrying it now")
-				if err := d.follows.plugins.Retry(""); err != nil {
-					d.log.Warn("retry", "error", shown(err.Error()))
-				}
-				for _, s := range d.follows.cni {
-					s.Retry()
-				}
+				d.retry()
 			case !stopping.IsZero() && time.Since(stopping) < oneSignal:
 			case !stopping.IsZero():
 				complain(d.stderr, fmt.Errorf("%s again: ended at once, running calls were not waited for", signalName(s)))
@@ -250,6 +245,16 @@ func (d *daemon) handleSignals(cancel context.CancelFunc) (end func()) {
 	return func() {
 		signal.Stop(signals)
 		close(signals)
+	}
+}
+
+// retry has everything looked at and tried now.
+func (d *daemon) retry() {
+	if err := d.follows.plugins.Retry(""); err != nil {
+		d.log.Warn("retry", "error", shown(err.Error()))
+	}
+	for _, s := range d.follows.cni {
+		s.Retry()
 	}
 }
 
