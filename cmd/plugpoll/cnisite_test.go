@@ -266,7 +266,8 @@ func TestHostileCNIViews(t *testing.T) {
 		v.BinDirs = []cni.DirView{{Path: evil}}
 		v.Networks = []cni.NetworkView{{Name: evil, File: evil, CNIVersion: evil, Interface: evil, Plugins: []cni.PluginView{{Type: evil, Path: evil, Missing: evil}}}}
 		v.Files = []cni.FileView{
-			{Path: evil + "1", State: cni.Broken, Reason: evil, Error: &bad}, {Path: evil + "2", State: cni.Broken, Error: &bad},
+			{Path: evil + "1", State: cni.Broken, Reason: evil, Error: &bad},
+			{Path: evil + "2", State: cni.Broken, Error: &bad},
 			{Path: evil + "3", State: cni.NotUsed, Reason: evil, Network: evil, CNIVersion: evil, Plugins: []string{evil, evil}},
 		}
 	})

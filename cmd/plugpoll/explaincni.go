@@ -85,7 +85,7 @@ func explainCNI(dirs []cni.View, asked string) (findings []finding) {
 	absolute, _ := asPath(asked)
 	for _, v := range dirs {
 		t, isPlugin := tellCNI(v), false
-		if t.dir == asked || filepath.Clean(t.dir) == absolute || v.Name == asked || v.Name == "" && asked == defaultHandler {
+		if filepath.Clean(t.dir) == absolute || v.Name == asked || v.Name == "" && asked == defaultHandler {
 			findings = append(findings, t.directory())
 			continue
 		}
@@ -145,11 +145,8 @@ func (t toldCNI) network(n cni.NetworkView) finding {
 // plugin tells of a plugin that a network in use needs.
 func (t toldCNI) plugin(n cni.NetworkView, typ string) finding {
 	seen := fmt.Sprintf("%s is a plugin of the network %s, which is in use by %s; it is looked for in %s", name(typ), name(n.Name), handlerText(t.v.Name), t.binDirs())
-	for _, p := range n.Plugins {
-		if p.Type == typ && p.Path != "" {
-			seen += ", and is " + name(rawPath(p.Path, p.PathBase64))
-			break
-		}
+	if i := slices.IndexFunc(n.Plugins, func(p cni.PluginView) bool { return p.Type == typ && p.Path != "" }); i >= 0 {
+		seen += ", and is " + name(rawPath(n.Plugins[i].Path, n.Plugins[i].PathBase64))
 	}
 	seen += "."
 	return t.finding(t.cause, rawPath(n.File, n.FileBase64), n.Name, seen, t.failed(), cniAdvice[t.cause](t))
@@ -247,7 +244,8 @@ func explainConfFile(dirs []cni.View, asked string, f facts) (finding, bool) {
 		if !isPath {
 			path = filepath.Join(t.dir, asked)
 		}
-		if filepath.Dir(path) != filepath.Clean(t.dir) && !(isPath && scanner.Nested(t.dir, path, runtime.GOOS)) {
+		inside := filepath.Dir(path) == filepath.Clean(t.dir) || isPath && scanner.Nested(t.dir, path, runtime.GOOS)
+		if !inside {
 			continue
 		}
 		there := f.look(path)
