@@ -12,10 +12,10 @@ import (
 
 // TestTestingDocument keeps the programs of docs/testing.md what they are elsewhere: tests and Examples that are run.
 func TestTestingDocument(t *testing.T) {
-	document, tested := read(t, "docs/testing.md"), read(t, "conformance/testing_test.go")
+	document, tested := read(t, "docs/testing.md"), read(t, "conformance/testing_test.go")+read(t, "register/cni/example_test.go")
 	programs := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(document, -1)
-	if len(programs) != 5 {
-		t.Errorf("docs/testing.md has %d programs, want one for each of five readers", len(programs))
+	if len(programs) != 6 {
+		t.Errorf("docs/testing.md has %d programs, want one for each of six readers", len(programs))
 	}
 	for _, p := range programs {
 		if !strings.Contains(tested, strings.TrimSuffix(p[1], "}\n")) {
