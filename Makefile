@@ -8,6 +8,7 @@ OPS ?= 20000
 SEED ?= 1
 DURATION ?= 10m
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+PEERS = $(CURDIR)/docs/peers
 LINT = go tool -modfile=tools/go.mod golangci-lint
 
 # One setting for all builds shares their cache; only the race detector needs cgo.
@@ -110,8 +111,19 @@ bench-cni: ## measure polls of a CNI directory, and reloads at a random moment b
 	go test -run '^$$' -bench '^BenchmarkReload$$' -benchtime 100x ./register/cni
 
 .PHONY: peers
-peers: ## hold plugpoll and the kubelet's plugin manager to the same rules and measure both, on an idle machine (ten minutes; SHORT=1: five)
-	cd conformance/peers && go run -mod=mod . $(if $(SHORT),-short)
+peers: ## hold plugpoll and the kubelet's plugin manager to the same rules, measure both and draw it in docs/peers, on an idle machine (eleven minutes; SHORT=1: six)
+	@cd conformance/peers && mkdir -p $(PEERS) && { go run -mod=mod . $(if $(SHORT),-short) -keep $(PEERS)/figures.json; status=$$?; \
+	printf '\nDrawn:\n'; go run -mod=mod ./plots -from $(PEERS)/figures.json -to $(PEERS) || status=1; exit $$status; }
+
+.PHONY: peers-draw
+peers-draw: ## draw docs/peers again, from the figures of the last run
+	cd conformance/peers && go run ./plots -from $(PEERS)/figures.json -to $(PEERS)
+
+# Without the race detector, for which all of Kubernetes would be built once more.
+.PHONY: peers-check
+peers-check: ## vet, test and lint conformance/peers, a module of its own (the first run builds a good part of Kubernetes, two minutes)
+	cd conformance/peers && go vet ./... && go test ./...
+	cd conformance/peers && go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run ./... && go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint fmt --diff
 
 .PHONY: soak-plugins
 soak-plugins: ## disturb 200 real plugin processes for DURATION (10m), and see what is left

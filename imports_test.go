@@ -158,9 +158,20 @@ func banned(r repository) (broken []string) {
 	return broken
 }
 
+// noTesting keeps package testing out of the commands and of what they link of ours, but for what go-cni links itself (its testutils.go).
 func noTesting(r repository) (broken []string) {
+	linked := map[string]bool{}
 	for _, p := range r.packages {
-		if under(p.folder(), "cmd") && slices.Contains(p.Deps, "testing") {
+		if under(p.folder(), "cmd") {
+			linked[p.ImportPath] = true
+			for _, path := range p.Deps {
+				linked[path] = true
+			}
+		}
+	}
+	for _, p := range r.packages {
+		byUs := slices.Contains(p.Imports, "testing") || slices.Contains(p.Deps, "testing") && !slices.Contains(p.Deps, "github.com/containerd/go-cni")
+		if linked[p.ImportPath] && byUs {
 			broken = append(broken, p.folder()+" links testing")
 		}
 	}
@@ -350,6 +361,14 @@ func TestRulesCanFail(t *testing.T) {
 		{"banned", "cmd/plugpoll links github.com/fsnotify/fsnotify", add(pkg{ImportPath: "cmd/plugpoll", Deps: imports("github.com/fsnotify/fsnotify")})},
 		{"banned", "register links k8s.io/kubernetes/pkg/kubelet", add(pkg{ImportPath: "register", Deps: imports("k8s.io/kubernetes/pkg/kubelet")})},
 		{"testing", "cmd/plugpoll links testing", add(pkg{ImportPath: "cmd/plugpoll", Deps: imports("flag", "testing")})},
+		{"testing", "cmd/plugpoll links testing", add(pkg{ImportPath: "cmd/plugpoll", Imports: imports("testing"), Deps: imports("testing", "github.com/containerd/go-cni")})},
+		{"testing", "register/cni links testing", func(r *repository) {
+			for i, p := range r.packages {
+				if p.folder() == "register/cni" {
+					r.packages[i].Imports = append(p.Imports, "testing")
+				}
+			}
+		}},
 		{"cni", "register links github.com/containerd/go-cni", add(pkg{ImportPath: "register", Deps: imports("github.com/containerd/go-cni")})},
 		{"cni", "cmd/plugpoll links github.com/containernetworking/cni/libcni", add(pkg{ImportPath: "cmd/plugpoll", Imports: imports("github.com/containernetworking/cni/libcni")})},
 		{"dependencies", "scanner imports example.com/new", add(pkg{ImportPath: "scanner", Imports: imports("example.com/new")})},

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What plugpoll sees on filesystems that CI has no time or place for: bindfs, sshfs, gVisor, and, inside User Mode Linux, NFS, 9p and vfat. Prints a
-# table, one line for each, and fails if plugpoll does not do there what it must (scanner/realfs_probe_test.go says what that is).
+# table, one line for each, and fails if plugpoll does not do there what it must (scanner/realfs_probe_test.go says what that is). A second table has
+# what `plugpoll check --fs` says of each.
 #
 # Needs Debian 12, root, CAP_SYS_ADMIN and /dev/fuse. Installs what is missing with apt-get.
 set -uo pipefail
@@ -30,11 +31,12 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM
 
-probe=$work/probe
-CGO_ENABLED=0 go test -c -o "$probe" ./scanner || exit 1
+probe=$work/probe plugpoll=$work/plugpoll
+CGO_ENABLED=0 go test -c -o "$probe" ./scanner && CGO_ENABLED=0 go build -o "$plugpoll" ./cmd/plugpoll || exit 1
 
-table=$work/table failed=''
+table=$work/table checks=$work/checks failed=''
 : >"$table"
+: >"$checks"
 
 # measure NAME COMMAND… runs the probe by a command, keeps its line of the table, and shows the rest if it failed.
 measure() {
@@ -49,10 +51,23 @@ measure() {
 	fi
 }
 
+# check NAME COMMAND… runs `plugpoll check --fs` on the mounted directory, by a command if there is one, keeps its line of the second table, and shows what
+# does not hold.
+check() {
+	local name=$1
+	shift
+	timeout -k 5 300 "$@" sh .ci/check-line.sh "$name" "$plugpoll" "$work/mnt" >"$work/log" 2>&1 </dev/null || failed+=" [check of $name]"
+	sed -n 's/^check: //p' "$work/log" >>"$checks"
+	sed "/^check: /d; s/^/$name: /" "$work/log" >&2
+}
+
 # fresh makes the directories that the next filesystem is made of.
 fresh() { rm -rf "${work:?}/back" && mkdir -p "$work/back" "$work/mnt"; }
 
-one() { measure "$1" env PLUGPOLL_PROBE_DIR="$work/mnt" PLUGPOLL_PROBE_BACK="$work/back" "$probe" -test.run '^TestProbe$'; }
+one() {
+	measure "$1" env PLUGPOLL_PROBE_DIR="$work/mnt" PLUGPOLL_PROBE_BACK="$work/back" "$probe" -test.run '^TestProbe$'
+	check "$1"
+}
 
 local_filesystems() {
 	fresh && mount -t tmpfs -o mode=755 plugpoll "$work/mnt" && mount --bind "$work/mnt" "$work/back" && one tmpfs
@@ -63,6 +78,9 @@ local_filesystems() {
 	mkfs.ext2 -q -F -I 128 "$work/disk" 2>/dev/null
 	mount -o loop "$work/disk" "$work/mnt" && mount --bind "$work/mnt" "$work/back" && one 'ext2, 128-byte inodes'
 	umount "$work/back" "$work/mnt"
+	fresh && mount -t tmpfs plugpoll "$work/back" && mkdir "$work/back/lower" "$work/back/upper" "$work/back/work" &&
+		mount -t overlay -o "lowerdir=$work/back/lower,upperdir=$work/back/upper,workdir=$work/back/work" plugpoll "$work/mnt" && check overlay
+	umount "$work/mnt" "$work/back"
 }
 
 bindfs_filesystem() {
@@ -106,17 +124,20 @@ gvisor() {
 	peer=$!
 	measure "$name" env PLUGPOLL_PROBE_DIR="$work/mnt" runsc --platform=ptrace --network=none --ignore-cgroups --host-uds=open \
 		--file-access="$access" do -force-overlay=false "$probe" -test.run '^TestProbe$'
+	check "$name" runsc --platform=ptrace --network=none --ignore-cgroups --host-uds=all --file-access="$access" do -force-overlay=false
 	kill "$peer" 2>/dev/null
 	wait "$peer" 2>/dev/null
 	peer=''
 }
 
 uml() {
-	if ! .ci/uml.sh "$probe" .ci/uml-inside.sh "$work/uml" >"$work/uml.log" 2>&1; then
+	if ! .ci/uml.sh "$probe" .ci/uml-inside.sh "$work/uml" "$plugpoll" .ci/check-line.sh >"$work/uml.log" 2>&1; then
 		failed+=' [User Mode Linux]'
 		sed 's/^/uml: /' "$work/uml.log" "$work/uml/log" >&2
 	fi
 	grep -h '^| ' "$work/uml/log" >>"$table" || failed+=' [no line from User Mode Linux]'
+	sed -n 's/^check: //p' "$work/uml/log" >>"$checks"
+	grep -v '^| \|^check: ' "$work/uml/log" >&2
 }
 
 local_filesystems
@@ -130,4 +151,6 @@ printf '\nMeasured %s on Linux %s, %s\n\n' "$(date -u +%F)" "$(uname -r)" "$(go 
 echo '| filesystem | discover | connect | granularity | skipping | limits |'
 echo '|---|---|---|---|---|---|'
 cat "$table"
+printf '\n| filesystem | rules that hold | broken | not checked |\n|---|---|---|---|\n'
+cat "$checks"
 [ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs inside User Mode Linux (uml.sh): measures NFS 4.2, 9p and vfat with the test binary $PROBE. Servers and clients are on the same small kernel.
+# Runs inside User Mode Linux (uml.sh): measures NFS 4.2, 9p and vfat with the test binary $PROBE, and checks them with $PLUGPOLL. Servers and clients are on the same small kernel.
 failed=0
 mkdir /mnt/back /mnt/dir
 
@@ -7,6 +7,7 @@ mkdir /mnt/back /mnt/dir
 one() {
 	rm -rf /mnt/back/*
 	PLUGPOLL_PROBE=$1 PLUGPOLL_PROBE_DIR=/mnt/dir PLUGPOLL_PROBE_BACK=$back timeout -k 5 400 "$PROBE" -test.run '^TestProbe$' || failed=1
+	timeout -k 5 300 sh "$CHECK" "$1" "$PLUGPOLL" /mnt/dir || failed=1
 }
 
 missing() {

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Boots a Linux kernel as a process (User Mode Linux), for filesystems that this machine's kernel lacks: NFS, 9p, vfat.
 #
-#   .ci/uml.sh PROBE SCRIPT OUT
+#   .ci/uml.sh PROBE SCRIPT OUT [PLUGPOLL CHECK]
 #
-# SCRIPT runs there as root and finds the test binary PROBE in $PROBE, and OUT, where its output goes to the file log, at /mnt/out. The root filesystem is
+# SCRIPT runs there as root and finds the test binary PROBE in $PROBE, the others likewise, and OUT, where its output goes to the file log, at /mnt/out. The root filesystem is
 # this machine's, read-only; /mnt, /run and /tmp are fresh, and $DISK is an empty disk of 16 MB. The exit status is SCRIPT's. Needs the packages user-mode-linux and kmod.
 set -eu
 probe=$(readlink -f "$1")
@@ -19,6 +19,7 @@ ln -s /usr/lib/uml/modules/* "$boot/lib/modules/"
 truncate -s 16M "$boot/disk"
 cp "$probe" "$boot/probe"
 cp "$script" "$boot/script"
+[ $# -lt 5 ] || { cp "$4" "$boot/plugpoll" && cp "$5" "$boot/check"; }
 # The kernel asks for modules by this program.
 cat >"$boot/modprobe" <<-END
 	#!/bin/sh
@@ -26,7 +27,7 @@ cat >"$boot/modprobe" <<-END
 END
 cat >"$boot/init" <<-END
 	#!/bin/sh
-	export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/mnt PROBE=$boot/probe MODULES=$boot DISK=/run/disk
+	export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/mnt PROBE=$boot/probe PLUGPOLL=$boot/plugpoll CHECK=$boot/check MODULES=$boot DISK=/run/disk
 	mount -t proc proc /proc
 	mount -t sysfs sysfs /sys
 	for d in /run /mnt /tmp; do mount -t tmpfs tmpfs \$d; done

@@ -1,4 +1,4 @@
-// Package scanner answers one question: which plugin sockets are in a directory tree right now?
+// Package scanner answers one question: which plugin sockets, or configuration files, are in a directory tree right now?
 //
 // It looks, and looks again. There is no notification behind it, so it works wherever a directory can be listed: Windows, FUSE, network
 // filesystems, containers without inotify, and a simulated filesystem in a test.
@@ -17,6 +17,12 @@
 // Watch does this in a loop, at the pace of Pace, for those who want nothing else from the loop. Look takes one look at one path that a Scan has found, and
 // may be called while Scans run.
 //
+// # Files
+//
+// With Config.Select set to Files the same Scanner is for a directory of configuration. Its entries are then the files with these extensions, Entry.File has their
+// content or why that is not known, and a Change is a change of content (CN1 to CN4). What follows holds for them as well, but that no directory is skipped and that
+// stamps are not asked.
+//
 // # Promises
 //
 // A Snapshot is sorted, immutable and holds copies of values (I5). Scan returns the Snapshot it was given, the same pointer, when nothing
@@ -28,7 +34,7 @@
 // missing or on another filesystem than before, but only for Config.RootGrace (U5). A scan therefore returns a Snapshot that may be used together with its error.
 //
 // One bad entry never hides another (U3). Names that start with a dot are not looked at (D3). Files, pipes and devices are counted and
-// never opened (D2). Directories are opened by path on every scan, so what was removed and made again, renamed or mounted over is found (D7).
+// never opened (D2), but for the regular files that are selected. Directories are opened by path on every scan, so what was removed and made again, renamed or mounted over is found (D7).
 //
 // Only net changes between two scans count (D6). Two looks at one path are compared by equality of the identity, never by which is newer,
 // and no file's time is ever compared with a clock (I1).

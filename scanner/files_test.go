@@ -203,10 +203,10 @@ func TestFilesEndless(t *testing.T) {
 
 // ending is io.EOF once n bytes were read before this one, or for a negative n an error.
 func ending(read, n int) error {
-	switch {
-	case read+1 == n:
+	switch read + 1 {
+	case n:
 		return io.EOF
-	case read+1 == -n:
+	case -n:
 		return syscall.EIO
 	}
 	return nil
@@ -291,24 +291,48 @@ func TestFilesKept(t *testing.T) {
 	w := osWorld(t)
 	w.must(w.op(strings.Fields("write a.conf 1")))
 	w.must(w.op(strings.Fields("write b.conf 1")))
+	w.must(w.op(strings.Fields("link nothing c.conf")))
 	cfg := Config{FS: w.fs, Root: w.root, Select: Files(".conf")}
 	first := scanOK(t, newScanner(t, cfg), nil)
 	w.must(w.op(strings.Fields("write b.conf 2")))
 	next := scanOK(t, newScanner(t, cfg), first)
-	was, _ := first.At(w.path("a.conf"))
-	is, _ := next.At(w.path("a.conf"))
-	if was.File != is.File || was.ID != (Identity{}) {
-		t.Errorf("%+v, then %+v", was, is)
+	for _, name := range []string{"a.conf", "c.conf"} {
+		was, _ := first.At(w.path(name))
+		is, _ := next.At(w.path(name))
+		if was.File == nil || was.File != is.File || was.ID != (Identity{}) {
+			t.Errorf("%+v, then %+v", was, is)
+		}
 	}
-	if got := filesText(w, first) + "; " + filesText(w, next); got != `a.conf "1", b.conf "1"; a.conf "1", b.conf "2"` {
+	w.must(w.fs.Remove(w.path("c.conf")))
+	first, next = scanOK(t, newScanner(t, cfg), nil), scanOK(t, newScanner(t, cfg), next)
+	if got, want := filesText(w, first)+"; "+filesText(w, next), `a.conf "1", b.conf "2"; a.conf "1", b.conf "2"`; got != want {
 		t.Error(got)
 	}
-	same := NewSnapshot([]Entry{{Path: w.path("a.conf"), File: &File{Content: "1"}}, {Path: w.path("b.conf"), File: &File{Content: "1"}}}, nil)
+	same := NewSnapshot([]Entry{{Path: w.path("a.conf"), File: &File{Content: "1"}}, {Path: w.path("b.conf"), File: &File{Content: "2"}}}, nil)
 	if c := Diff(first, same); len(c) != 0 {
 		t.Errorf("equal files differ: %v", c)
 	}
 	if c := Diff(same, NewSnapshot([]Entry{{Path: w.path("a.conf")}, {Path: w.path("b.conf"), File: &File{Problem: ProblemDangling}}}, nil)); len(c) != 2 {
 		t.Errorf("other files are no change: %v", c)
+	}
+}
+
+// A Snapshot of sockets is one of another world: nothing of it stays, be its names now those of candidates or of other things.
+func TestFilesAfterSockets(t *testing.T) {
+	for name := range worlds {
+		inWorld(t, name, false, func(w *world) {
+			for _, op := range []string{"mkdir ../d", "bind a", "bind b", "bind c", "bind d.conf", "bind ../s", "link ../s e"} {
+				w.must(w.op(strings.Fields(op)))
+			}
+			last := scanOK(w.t, newScanner(w.t, Config{FS: w.fs, Root: w.root}), nil)
+			for _, op := range []string{"rm b", "link ../d b", "rm c", "link nothing c", "rm d.conf", "write d.conf d"} {
+				w.must(w.op(strings.Fields(op)))
+			}
+			next := scanOK(w.t, newScanner(w.t, Config{FS: w.fs, Root: w.root, Select: Files(".conf")}), last)
+			if got := filesText(w, next); last.Len() != 5 || got != `d.conf "d"` {
+				w.t.Errorf("%d sockets, then %s", last.Len(), got)
+			}
+		})
 	}
 }
 

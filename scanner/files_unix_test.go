@@ -5,6 +5,7 @@ package scanner
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -43,7 +44,11 @@ func TestFilesNotRegularElsewhere(t *testing.T) {
 	w := osWorld(t)
 	w.must(w.op(strings.Fields("fifo a.conf")))
 	w.must(w.op(strings.Fields("link a.conf b.conf")))
-	s := newScanner(t, Config{FS: afero.NewBasePathFs(afero.NewOsFs(), w.root), Root: "/", Select: Files(".conf")})
+	system := afero.NewBasePathFs(afero.NewOsFs(), w.root)
+	if r := (&caller{fs: system}).read("/a.conf"); r.err != nil || typeText(r.typ, false) != "a fifo" {
+		t.Errorf("a FIFO in a file's place: %v, %v", r.typ, r.err)
+	}
+	s := newScanner(t, Config{FS: system, Root: "/", Select: Files(".conf")})
 	next := scanOK(t, s, nil)
 	for e := range next.All() {
 		if e.File.Problem != ProblemNotRegular {
@@ -55,27 +60,35 @@ func TestFilesNotRegularElsewhere(t *testing.T) {
 	}
 }
 
-// CN2: an unchanged poll does not allocate for a file but what one open(2) takes to hand over a path.
+// CN2: an unchanged poll does not allocate for a file but what open(2) takes to be handed a path, and makes no buffer to read into.
 func TestFilesUnchangedAllocs(t *testing.T) {
-	allocs := func(files int) float64 {
+	allocs := func(files int) (allocs float64, bytes uint64) {
 		w := osWorld(t)
 		for i := range files {
 			w.must(os.WriteFile(filepath.Join(w.root, strings.Repeat("n", 40)+string(rune('a'+i))+".conf"), []byte(strings.Repeat("x", 4000)), 0o644))
 		}
 		s := newScanner(t, Config{Root: w.root, Select: Files(".conf")})
 		last := scanOK(t, s, nil)
-		return testing.AllocsPerRun(20, func() {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		allocs = testing.AllocsPerRun(20, func() {
 			if scanOK(t, s, last) != last {
 				t.Fatal("nothing changed, and the Snapshot did")
 			}
 		})
+		runtime.ReadMemStats(&after)
+		return allocs, (after.TotalAlloc - before.TotalAlloc) / 21
 	}
-	few, many := allocs(3), allocs(23)
-	t.Logf("%v with 3 files, %v with 23", few, many)
+	few, bytes := allocs(3)
+	many, _ := allocs(23)
+	t.Logf("%v with 3 files, %v with 23; %d bytes", few, many, bytes)
 	if (many-few)/20 > 1.2 {
 		t.Errorf("a file more takes %.2f", (many-few)/20)
 	}
 	if few > 60 {
 		t.Errorf("a poll takes %v", few)
+	}
+	if bytes > leastContent {
+		t.Errorf("a poll takes %d bytes", bytes)
 	}
 }

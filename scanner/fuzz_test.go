@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/spf13/afero"
 
 	"github.com/plugpoll/plugpoll/conformance/simfs"
 )
@@ -23,7 +24,7 @@ import (
 //   - once the faults are cleared, one scan is worth as much as the first one of a new Scanner;
 //   - a Snapshot is sorted, its stale entries were known, and it comes back as it is when nothing changed.
 //
-// The first byte says how the filesystem behaves; with some of them directories are skipped.
+// The first byte says how the filesystem behaves, with some of them directories are skipped, and by its highest bit whether files are selected (CN1, CN2).
 func FuzzScan(f *testing.F) {
 	f.Add([]byte{0, 0x00, 0x10, 0x20, 0xf0, 0x01, 0x80, 0xf0, 0xe0, 0xf0})
 	f.Add([]byte{1, 0x04, 0x05, 0x06, 0x00, 0x05, 0xf0, 0x84, 0x31, 0x41, 0xf0, 0xf0, 0xe0, 0xf0})
@@ -31,6 +32,9 @@ func FuzzScan(f *testing.F) {
 	f.Add([]byte{3, 0x04, 0x09, 0xf0, 0xd0, 0x44, 0x14, 0xf0, 0xf0, 0xc0, 0xf0})
 	f.Add([]byte{16, 0x00, 0x10, 0xf0, 0x53, 0x02, 0xf0, 0x53, 0x02, 0xf0, 0x04, 0xf0, 0x21, 0xf0})
 	f.Add([]byte{0x52, 0x04, 0x05, 0x06, 0xf0, 0x53, 0x0e, 0xf0, 0x34, 0x0c, 0xf0, 0x53, 0x0e, 0xf0})
+	f.Add([]byte{0x80, 0x00, 0x01, 0x10, 0x02, 0x14, 0x01, 0xf0, 0x00, 0x02, 0xe0, 0x43, 0x00, 0xf0, 0xe0})
+	f.Add([]byte{0x91, 0x14, 0x05, 0x01, 0x49, 0x04, 0xe0, 0x90, 0x00, 0xe0, 0xc0, 0xe0, 0x30, 0x01, 0xe0})
+	f.Add([]byte{0x82, 0x00, 0x01, 0x41, 0x00, 0xe0, 0xd0, 0x03, 0x20, 0xe0, 0xc0, 0xe0, 0x51, 0x02, 0xe0, 0x80, 0x01, 0xe0})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 0 && len(data) <= 500 {
 			synctest.Test(t, func(t *testing.T) { newHistory(t, data, nil).play() })
@@ -39,6 +43,7 @@ func FuzzScan(f *testing.F) {
 }
 
 var (
+	fuzzFiles = []string{"a.c", "b.c", ".c", "a-b", "d", "d/a.c", "d/e", "d/e/a.c", "d/f", "l", "d/l.c", "d/e/f.c", "e.c", "e.c/a.c", "b", "."}
 	fuzzNames = []string{"a", "b", ".c", "a-b", "d", "d/a", "d/e", "d/e/a", "d/f", "l", "d/l", "d/e/f", "e", "e/a", "ab", "."}
 	// Not ENOENT for a single entry: a filesystem that omits a name and denies it to Lstat as well cannot be told from one without it.
 	fuzzErrors = []error{syscall.EIO, syscall.EACCES, syscall.ESTALE, syscall.EMFILE}
@@ -52,6 +57,7 @@ var (
 type history struct {
 	testing.TB
 	data       []byte
+	names      []string
 	sim, truth *simfs.FS
 	cfg        Config
 	scanner    *Scanner
@@ -62,7 +68,7 @@ type history struct {
 
 // newHistory is called in a bubble. settleTime is the Scanner's, nil for the right one.
 func newHistory(t testing.TB, data []byte, settleTime func(key) time.Duration) *history {
-	h := &history{TB: t, data: data[1:]}
+	h := &history{TB: t, data: data[1:], names: fuzzNames}
 	sim := simfs.Config{
 		Entries: simfs.Entries(data[0] & 3 % 3), Shuffle: uint64(data[0] & 4), ReuseInodes: data[0]&8 != 0, Stable: data[0]&16 != 0,
 		Granularity: []time.Duration{0, 4 * time.Millisecond, time.Second, 2 * time.Second}[data[0]>>5&3],
@@ -70,7 +76,11 @@ func newHistory(t testing.TB, data []byte, settleTime func(key) time.Duration) *
 	h.sim, h.truth = simfs.New(sim), simfs.New(sim)
 	h.wait(time.Millisecond) // a bubble begins with a whole second
 	h.change(func(f *simfs.FS) error { return f.Mkdir("/r", 0o755) })
+	h.change(func(f *simfs.FS) error { return f.SymlinkIfPossible("/r", "/alias") }) // faults are not for those who write
 	h.cfg = Config{FS: h.sim, Root: "/r"}
+	if data[0]&128 != 0 {
+		h.names, h.cfg.Select, h.cfg.MaxDepth = fuzzFiles, Files(".c"), 2
+	}
 	h.scanner = newScanner(t, h.cfg)
 	if settleTime != nil {
 		h.scanner.settleTime = settleTime
@@ -124,7 +134,7 @@ func (h *history) change(do func(*simfs.FS) error) {
 // step: the high half of a byte is what to do, the low half the name to do it to.
 func (h *history) step() {
 	b := h.next()
-	name := "/r/" + fuzzNames[b&15]
+	name := "/r/" + h.names[b&15]
 	switch do := b >> 4; do {
 	case 6, 7, 8, 9, 10, 11:
 		h.fault(do, name)
@@ -149,19 +159,25 @@ func (h *history) step() {
 }
 
 func (h *history) mutation(b int) func(*simfs.FS) error {
-	name := "/r/" + fuzzNames[b&15]
+	name := "/r/" + h.names[b&15]
 	switch b >> 4 {
 	case 0:
+		if h.cfg.Select.files {
+			content := []byte("yes"[:h.next()&3])
+			return func(f *simfs.FS) error {
+				return afero.WriteFile(f, strings.Replace(name, "/r", "/alias", 1), content, 0o644)
+			}
+		}
 		return func(f *simfs.FS) error { return f.Mknod(name, fs.ModeSocket|0o755) }
 	case 1:
 		return func(f *simfs.FS) error { return f.Mkdir(name, 0o755) }
 	case 2:
 		return func(f *simfs.FS) error { return f.RemoveAll(name) }
 	case 3:
-		to := "/r/" + fuzzNames[h.next()&15]
+		to := "/r/" + h.names[h.next()&15]
 		return func(f *simfs.FS) error { return f.Rename(name, to) }
 	case 4:
-		target := "/r/" + fuzzNames[h.next()&15]
+		target := "/r/" + h.names[h.next()&15]
 		return func(f *simfs.FS) error { return f.SymlinkIfPossible(target, name) }
 	}
 	mode := []fs.FileMode{0, fs.ModeIrregular, fs.ModeNamedPipe, fs.ModeSocket}[h.next()&3]
@@ -172,7 +188,12 @@ func (h *history) fault(do int, name string) {
 	n := h.next()
 	what := simfs.Fault{Err: fuzzErrors[n&3], Times: n >> 2 & 1, After: n >> 3 & 7}
 	op := simfs.OpEntry
+	if do == 9 && h.cfg.Select.files && n&128 != 0 {
+		do = 16
+	}
 	switch do {
+	case 16:
+		op = simfs.OpRead
 	case 6:
 		op = simfs.OpList
 	case 7:
@@ -212,8 +233,14 @@ func (h *history) scan() {
 		then, was := before.At(c.Entry.Path)
 		now, is := after.At(c.Entry.Path)
 		if c.Kind == Removed {
-			if was && is && then == now {
+			if was && is && then.equal(now) {
 				h.Fatalf("%v is there and was removed", c.Entry)
+			}
+			continue
+		}
+		if h.cfg.Select.files {
+			if problem := c.Entry.File.Problem != "" && (h.faults > 0 || h.hooked); !problem && !c.Entry.equal(then) && !c.Entry.equal(now) {
+				h.Fatalf("%v %v is neither %v nor %v", c.Kind, entryText(c.Entry), entryText(then), entryText(now))
 			}
 			continue
 		}

@@ -62,6 +62,8 @@ func (s *Scanner) Root() string { return s.cfg.Root }
 // it are looked at. What changes about a socket without its directory changing, as by chmod, may so be seen up to FullEvery later. This takes
 // what the Scanner remembers of its own last look; with another Snapshot, and at any time after a scan that was ended, it reads everything.
 //
+// Where files are selected every directory and every selected file is read (CN2).
+//
 // Calls on one Scanner wait for each other. Config.Each must not call Scan.
 func (s *Scanner) Scan(ctx context.Context, last *Snapshot) (*Snapshot, error) {
 	select {

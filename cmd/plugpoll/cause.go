@@ -51,10 +51,26 @@ const (
 	unreadable     cause = "unreadable"
 	rootUnreadable cause = "directory-unreadable"
 	notSeen        cause = "not-seen"
+
+	cniReady      cause = "cni-ready"
+	cniLoading    cause = "cni-loading"
+	cniStale      cause = "cni-stale"
+	cniEmpty      cause = "cni-no-configuration"
+	cniBroken     cause = "cni-broken-file"
+	cniNotUsed    cause = "cni-not-used"
+	cniDuplicate  cause = "cni-duplicate"
+	cniNoPinned   cause = "cni-no-such-network"
+	cniMissing    cause = "cni-plugin-missing"
+	cniStatus     cause = "cni-status-failing"
+	cniUnreadable cause = "cni-directory-unreadable"
+	cniNoFile     cause = "cni-no-such-file"
+	cniIgnored    cause = "cni-ignored-file"
+	cniUnknown    cause = "cni-unknown-name"
+	cniFailing    cause = "cni-failing"
 )
 
 // fine are the causes that nobody needs to do anything about.
-var fine = []cause{isRegistered, isObserved, isStandby}
+var fine = []cause{isRegistered, isObserved, isStandby, cniReady}
 
 // signs tell a cause by the error of the last try. They are of register and its handlers; a test makes each happen.
 var signs = []struct {

@@ -7,16 +7,18 @@ import (
 	"strings"
 
 	"github.com/plugpoll/plugpoll/register"
+	"github.com/plugpoll/plugpoll/register/cni"
 	"github.com/plugpoll/plugpoll/scanner"
 )
 
 // The exit codes. They are in the help of the root command and stay as they are.
 const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2
-	exitStuck  = 3
-	exitNeeds  = 4
+	exitDone     = 0
+	exitFailed   = 1
+	exitUsage    = 2
+	exitStuck    = 3
+	exitNeeds    = 4
+	exitNotReady = 5
 )
 
 // maxComplaint bounds a line on stderr: errors may carry what other processes said.
@@ -57,13 +59,20 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}
-	if _, ok := errors.AsType[*register.StuckError](err); ok {
+	if isStuck(err) {
 		return exitStuck
 	}
-	if needsAttention(err) {
-		return exitNeeds
+	if a, ok := errors.AsType[attentionError](err); ok {
+		return a.code()
 	}
 	return exitFailed
+}
+
+// isStuck reports whether something did not end when it was stopped.
+func isStuck(err error) bool {
+	_, plugins := errors.AsType[*register.StuckError](err)
+	_, network := errors.AsType[*cni.StuckError](err)
+	return plugins || network
 }
 
 // complain prints each error once, one line each.
@@ -76,7 +85,7 @@ func complain(w io.Writer, err error) {
 	}
 	for _, e := range flatten(err) {
 		text := e.Error()
-		for _, own := range []string{"register: ", "scanner: "} {
+		for _, own := range []string{"register: ", "cni: ", "scanner: "} {
 			text = strings.TrimPrefix(text, own)
 		}
 		_, _ = fmt.Fprintf(w, "plugpoll: %s\n", scanner.Clean(text, maxComplaint))

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/plugpoll/plugpoll/register/cni"
 	"github.com/plugpoll/plugpoll/scanner"
 	"github.com/plugpoll/plugpoll/state"
 )
@@ -17,17 +18,24 @@ import (
 const maxFindings = 20
 
 // explain tells of everything that a name or path may mean, at least of that there is nothing.
-func explain(v state.View, asked string, f facts) []finding {
+func explain(v state.View, ofCNI []cni.View, asked string, f facts) []finding {
 	var findings []finding
 	for _, s := range v.Sockets {
 		if len(findings) < maxFindings && meant(s, asked) {
 			findings = append(findings, explainSocket(v, s, f))
 		}
 	}
+	findings = append(findings, explainCNI(ofCNI, asked)...)
 	if len(findings) > 0 {
-		return findings
+		return findings[:min(len(findings), maxFindings)]
+	}
+	if found, ok := explainConfFile(ofCNI, asked, f); ok {
+		return []finding{found}
 	}
 	path, isPath := asPath(asked)
+	if len(v.Roots) == 0 && len(ofCNI) > 0 {
+		return []finding{unknownToCNI(ofCNI, asked)}
+	}
 	if !isPath && f.look(path).err != nil {
 		if found := ignoredAs(v, asked); found != "" {
 			return []finding{explainFile(v, found, f)}
@@ -38,7 +46,7 @@ func explain(v state.View, asked string, f facts) []finding {
 		if len(findings) > 0 {
 			return findings[:min(len(findings), maxFindings)]
 		}
-		return []finding{unknownName(v, asked)}
+		return []finding{unknownName(v, ofCNI, asked)}
 	}
 	return []finding{explainFile(v, path, f)}
 }
@@ -91,9 +99,12 @@ func ignoredAs(v state.View, asked string) string {
 	return ""
 }
 
-func unknownName(v state.View, asked string) finding {
-	return file(noSuchSocket, asked,
-		fmt.Sprintf("No socket in %s announces a plugin called %s, and no file of that name is there or near by.", dirsText(v), name(asked)),
+func unknownName(v state.View, ofCNI []cni.View, asked string) finding {
+	seen := fmt.Sprintf("No socket in %s announces a plugin called %s, and no file of that name is there or near by.", dirsText(v), name(asked))
+	if len(ofCNI) > 0 {
+		seen += " No network, file or plugin of network configuration in " + confDirsText(ofCNI) + " is called so either."
+	}
+	return file(noSuchSocket, asked, seen,
 		"", "", "See that the plugin runs, and that it makes its registration socket in "+dirsText(v)+
 			" of this node (a container needs the directory mounted from the host). `"+glue("plugpoll status")+"` lists what is known; asked by the socket's path, why looks at the path itself.")
 }

@@ -5,13 +5,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/plugpoll/plugpoll/register/cni"
 	"github.com/plugpoll/plugpoll/state"
 )
 
 // feedLength is how many events a reader may be behind before it loses the oldest.
 const feedLength = 1024
 
-// feed is one subscription to the Manager's events for all who read them over HTTP. Each event is encoded once, and a reader that does not read holds a
+// feed is one subscription to the events of the Manager and of each Syncer for all who read them over HTTP. Each event is encoded once, and a reader that does not read holds a
 // number and nothing else, so that it costs the Manager nothing.
 type feed struct {
 	mu    sync.Mutex
@@ -22,19 +23,31 @@ type feed struct {
 }
 
 type feedEvent struct {
-	time time.Time
-	line []byte
+	source int // 0: the Manager; from 1 on: the Syncers
+	time   time.Time
+	line   []byte
 }
 
 func newFeed() *feed { return &feed{wake: make(chan struct{})} }
 
-// run takes the events until they end.
-func (f *feed) run(events iter.Seq[state.Event]) {
+// run takes the events until all end.
+func (f *feed) run(events iter.Seq[state.Event], ofCNI ...iter.Seq[cni.Event]) {
+	var reading sync.WaitGroup
+	for i, events := range ofCNI {
+		reading.Go(func() {
+			for e := range events {
+				if e.Kind != cni.EventView {
+					f.add(feedEvent{source: 1 + i, time: e.Time, line: encodeJSON(cniEventOf(e))})
+				}
+			}
+		})
+	}
 	for e := range events {
 		if e.Kind != state.EventView { // each reader gets a View of its own time
-			f.add(feedEvent{e.Time, encodeJSON(e)})
+			f.add(feedEvent{time: e.Time, line: encodeJSON(e)})
 		}
 	}
+	reading.Wait()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ended = true

@@ -51,7 +51,7 @@ func TestHostileNames(t *testing.T) {
 	}
 	for _, s := range v.Sockets {
 		var b bytes.Buffer
-		findings := explain(v, rawPath(s.Path, s.PathBase64), diskFacts{t.Context()})
+		findings := explain(v, nil, rawPath(s.Path, s.PathBase64), diskFacts{t.Context()})
 		for _, inJSON := range []bool{false, true} {
 			if err := printFindings(&b, findings, inJSON); err != nil {
 				t.Fatal(err)

@@ -62,7 +62,7 @@ func newInside(t testing.TB, cfg register.Config, handlers map[string]register.H
 			t.Fatal(err)
 		}
 	}
-	n.site = newSite(n.manager, 0, metricsOf(n.manager))
+	n.site = newSite(n.manager, 0, metricsOf(followed{plugins: n.manager}.collectors()))
 	events := n.manager.Events(context.Background()) //nolint:usetesting // they end with Run
 	followed := make(chan struct{})
 	go func() { n.site.feed.run(events); close(followed) }()

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 	"time"
 
+	"github.com/plugpoll/plugpoll/register/cni"
 	"github.com/plugpoll/plugpoll/scanner"
 	"github.com/plugpoll/plugpoll/state"
 )
@@ -23,6 +26,7 @@ type readiness struct {
 	Ready   bool            `json:"ready"`
 	Synced  bool            `json:"synced"`
 	Roots   []rootReadiness `json:"roots"`
+	CNI     []cniReadiness  `json:"cni,omitempty"`
 }
 
 type rootReadiness struct {
@@ -34,12 +38,29 @@ type rootReadiness struct {
 	Error        string    `json:"error,omitempty"`
 }
 
-func readinessOf(v state.View, lately time.Duration) readiness {
+// cniReadiness is of a CNI directory. One that is stale is ready: its pods have a network.
+type cniReadiness struct {
+	Name          string    `json:"name"`
+	ConfDir       string    `json:"conf_dir"`
+	ConfDirBase64 string    `json:"conf_dir_base64,omitempty"`
+	State         cni.State `json:"state"`
+	Ready         bool      `json:"ready"`
+	LastGoodScan  time.Time `json:"last_good_scan,omitzero"`
+	GoodScanAge   float64   `json:"good_scan_age_seconds"`
+	Error         string    `json:"error,omitempty"`
+}
+
+func readinessOf(v state.View, lately time.Duration, ofCNI ...cni.View) readiness {
 	r := readiness{Version: v.Version, Time: v.Time, Ready: v.Synced, Synced: v.Synced, Roots: []rootReadiness{}}
 	for _, root := range v.Roots {
 		one := rootReadiness{root.Path, root.PathBase64, goodLately(root, lately), root.LastGoodScan, root.GoodScanAge, root.Error}
 		r.Ready = r.Ready && one.Ready
 		r.Roots = append(r.Roots, one)
+	}
+	for _, d := range ofCNI {
+		one := cniReadiness{d.Name, d.ConfDir, d.ConfDirBase64, d.State, d.Ready && seenLately(d, lately), d.LastGoodScan, d.GoodScanAge, cmp.Or(d.Message, d.ScanError)}
+		r.Ready = r.Ready && one.Ready
+		r.CNI = append(r.CNI, one)
 	}
 	return r
 }
@@ -48,15 +69,19 @@ func goodLately(r state.RootView, lately time.Duration) bool {
 	return !r.LastGoodScan.IsZero() && r.GoodScanAge <= lately.Seconds()
 }
 
+func seenLately(d cni.View, lately time.Duration) bool {
+	return !d.LastGoodScan.IsZero() && d.GoodScanAge <= lately.Seconds()
+}
+
 // healthz answers as long as the Manager does: a restart is no cure for a directory that cannot be read.
 func (s *site) healthz(w http.ResponseWriter, _ *http.Request) {
 	s.shots.current(0)
 	sendText(w, http.StatusOK, "ok\n")
 }
 
-// readyz says whether everything that was there at start was tried and every root was read lately.
+// readyz says whether everything that was there at start was tried, every directory was read lately, and the networks are ready.
 func (s *site) readyz(w http.ResponseWriter, r *http.Request, names bool) {
-	now := readinessOf(s.shots.current(0).view, s.lately)
+	now := s.readiness()
 	code := http.StatusOK
 	if !now.Ready {
 		code = http.StatusServiceUnavailable
@@ -68,9 +93,16 @@ func (s *site) readyz(w http.ResponseWriter, r *http.Request, names bool) {
 		sendText(w, code, "ok\n")
 	case !now.Synced:
 		sendText(w, code, "not ready: not everything that was there at start was tried yet\n")
+	case slices.ContainsFunc(now.CNI, func(d cniReadiness) bool { return d.State == cni.Loading || d.State == cni.NotReady }):
+		sendText(w, code, "not ready: the network of a CNI directory is not ready\n")
 	default:
 		sendText(w, code, "not ready: a directory could not be read lately\n")
 	}
+}
+
+func (s *site) readiness() readiness {
+	now := s.shots.current(0)
+	return readinessOf(now.view, s.lately, now.cni...)
 }
 
 func sendText(w http.ResponseWriter, code int, text string) {

@@ -52,7 +52,7 @@ func TestReadersThatNeverRead(t *testing.T) {
 	line := encodeJSON(state.Event{Version: "v1", Kind: state.EventFailing, Error: strings.Repeat("e", 4000)})
 	began := time.Now()
 	for range 20 * feedLength {
-		n.site.feed.add(feedEvent{time.Now().Add(time.Hour), line})
+		n.site.feed.add(feedEvent{time: time.Now().Add(time.Hour), line: line})
 	}
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("the feed took %v", took)

@@ -8,14 +8,16 @@ import (
 )
 
 const rootHelp = `plugpoll looks for plugin registration sockets, again and again, and keeps the set of registered
-plugins equal to what is on disk. It is the kubelet's plugin manager without inotify.
+plugins equal to what is on disk. It is the kubelet's plugin manager without inotify. It follows the configuration
+of container networks (CNI) in the same way.
 
 Exit codes:
   0  done, or stopped cleanly by a signal
   1  it failed; standard error says why. check: some rules do not hold
   2  bad flags or configuration; nothing was started
   3  stopped, but some calls did not end or were not waited for
-  4  status and why: something needs attention`
+  4  status, why and cni: something needs attention
+  5  cni: the network is not ready, no pod can be set up`
 
 // newRoot makes the tree of commands. Nothing of it is shared between two calls.
 func newRoot() *cobra.Command {
@@ -32,7 +34,7 @@ func newRoot() *cobra.Command {
 		RunE:                  group,
 		Args:                  cobra.ArbitraryArgs,
 	}
-	root.AddCommand(newRun(), newStatus(), newWhy(), newWatch(), newPlugin(), newScan(), newCheck(), newVersion())
+	root.AddCommand(newRun(), newStatus(), newWhy(), newWatch(), newPlugin(), newScan(), newCheck(), newCNI(), newVersion())
 	root.InitDefaultCompletionCmd()
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w (%s --help lists the flags)", err, cmd.CommandPath())

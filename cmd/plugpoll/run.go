@@ -16,7 +16,7 @@ import (
 	"github.com/plugpoll/plugpoll/scanner"
 )
 
-const runHelp = `Watch directories and register the plugins whose sockets appear there.
+const runHelp = `Watch directories and register the plugins whose sockets appear there, or follow network configuration, or both.
 
 The directories and what is below them are read again and again; no inotify is needed. Names that begin with
 a dot are skipped. A plugin of a type that Kubernetes knows (CSIPlugin, DevicePlugin, DRAPlugin) is asked what
@@ -29,6 +29,10 @@ kubelet is taken to serve DIR if a process listens at DIR/kubelet.sock or DIR/..
 With --observe plugpoll looks on there, and anywhere else: it asks plugins what they are and checks that, but
 registers none, tells none anything and makes no directory.
 
+With --cni-conf-dir the CNI configuration in DIR is followed as well, or alone: which files are used, whether the
+network is ready, and what is wrong (plugpoll cni). Nothing is made or changed there, and no pod is set up; the
+only thing that is run are the plugins of the networks in use, which are asked for their STATUS, as the daemon's user.
+
 The log goes to standard error. If nobody reads it the daemon works on; lines that do not fit in memory are
 dropped, and a line says how many. With -o json each change is one line on standard output (docs/api.md); the
 first is the whole state. If its reader goes away the daemon stops and exits with 1.
@@ -39,12 +43,13 @@ plugpoll status, why and watch ask it at --listen, where a browser finds a page 
 SIGINT or SIGTERM stops it cleanly: plugins stay registered, unless --deregister-on-stop is given. A second
 signal ends it at once. SIGHUP has it read everything and retry what failed now.
 
-A duration or a limit of 0 means the default.`
+A duration or a limit of 0 means the default, but for --cni-max-conf-num and --cni-grace.`
 
 // runTitles are the headings in the list of run's flags, by the flag that each stands before.
 var runTitles = map[string]string{
 	"dir":          "What to watch",
 	"observe":      "What to do with plugins",
+	"cni-conf-dir": "Network configuration",
 	"dial-timeout": "How long to wait",
 	"listen":       "Where to answer",
 	"output":       "What to print",
@@ -52,7 +57,8 @@ var runTitles = map[string]string{
 
 const runExamples = `  plugpoll run --observe --dir /var/lib/kubelet/plugins_registry
   plugpoll run --dir /run/a --dir /run/b -o json --log-level warn
-  plugpoll run --dir /run/plugins --allowed-uid 0 --allowed-uid 1000`
+  plugpoll run --dir /run/plugins --allowed-uid 0 --allowed-uid 1000
+  plugpoll run --cni-conf-dir /etc/cni/net.d --cni-conf-dir kata=/etc/cni/kata.d --cni-bin-dir /opt/cni/bin`
 
 // runOptions are the flags of run.
 type runOptions struct {
@@ -68,6 +74,7 @@ type runOptions struct {
 	dial, info, notify, stop time.Duration
 	liveness, grace, call    time.Duration
 	maxDepth, maxEntries     int
+	cni                      cniOptions
 	web                      webOptions
 }
 
@@ -75,7 +82,7 @@ func newRun() *cobra.Command {
 	o := &runOptions{}
 	cmd := &cobra.Command{
 		Use:     "run --dir DIR...",
-		Short:   "Watch directories and register the plugins in them",
+		Short:   "Watch directories and register the plugins in them, follow network configuration",
 		Long:    runHelp,
 		Example: runExamples,
 		Args:    noArgs("name directories with --dir DIR"),
@@ -91,6 +98,10 @@ func newRun() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		configs, err := o.cni.configs(cmd, o.interval, log)
+		if err != nil {
+			return err
+		}
 		if err := o.web.check(cmd, o.dirs); err != nil {
 			return err
 		}
@@ -99,7 +110,7 @@ func newRun() *cobra.Command {
 				return err
 			}
 		}
-		d, err := newDaemon(cfg, log, stderr)
+		d, err := newDaemon(cfg, configs, log, stderr)
 		if err != nil {
 			return err
 		}
@@ -127,6 +138,8 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.Var(&o.allowed, "allowed-uid", "`uid` whose plugins are dealt with, both as owner of the socket and as listener, others are rejected; may be given several times (default anybody)")
 	complete(cmd, "allowed-uid")
 	f.BoolVar(&o.deregister, "deregister-on-stop", false, "deregister every plugin when stopped")
+
+	o.cni.add(cmd)
 
 	addDuration(cmd, &o.dial, "dial-timeout", register.DefaultDialTimeout, "how long connecting to a socket may take")
 	addDuration(cmd, &o.info, "info-timeout", register.DefaultInfoTimeout, "how long a plugin may take to say what it is")
@@ -161,14 +174,17 @@ func (o *runOptions) config(cmd *cobra.Command, log hclog.Logger) (register.Conf
 		return c, err
 	}
 	if len(o.dirs) == 0 {
-		return c, usage(need(cmd, "dir", "name a directory to watch (plugpoll run --dir DIR)", ""))
+		if len(o.cni.confDirs) > 0 {
+			return c, nil // network configuration alone
+		}
+		return c, usage(need(cmd, "dir", "name a directory to watch (plugpoll run --dir DIR), or one of network configuration (--cni-conf-dir DIR)", ""))
 	}
 	missing := scanner.CreateRoot
 	if o.missingRoot.value == "wait" {
 		missing = scanner.WaitForRoot
 	}
 	for _, dir := range o.dirs {
-		dir, err := absolute(dir)
+		dir, err := absolute("--dir", dir)
 		if err != nil {
 			return c, err
 		}
@@ -194,7 +210,7 @@ func (o *runOptions) contradiction() error {
 
 // absolute is dir seen from the root, so that what people read does not depend on where the daemon was started. Nothing else is changed: what a ".."
 // behind a link leads to is for the filesystem to say.
-func absolute(dir string) (string, error) {
+func absolute(flag, dir string) (string, error) {
 	if dir == "" || filepath.IsAbs(dir) {
 		return dir, nil
 	}
@@ -203,7 +219,7 @@ func absolute(dir string) (string, error) {
 	}
 	wd, err := os.Getwd()
 	if err != nil {
-		return "", fmt.Errorf("--dir %s is relative: %w", scanner.Quote(dir), err)
+		return "", fmt.Errorf("%s %s is relative: %w", flag, scanner.Quote(dir), err)
 	}
 	if dir == "." {
 		return wd, nil

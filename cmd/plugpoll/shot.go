@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/plugpoll/plugpoll/register/cni"
 	"github.com/plugpoll/plugpoll/state"
 )
 
@@ -22,9 +23,10 @@ const (
 // source is what there is to see of a Manager.
 type source interface{ View() state.View }
 
-// shot is a View with the JSON that was made of it.
+// shot is a View, and those of the CNI directories, with the JSON that was made of them.
 type shot struct {
 	view   state.View
+	cni    []cni.View
 	place  uint64 // in the feed: what comes from there on is not in the view, or is older than it
 	taken  time.Time
 	spent  func(since time.Time)
@@ -41,6 +43,7 @@ type body struct {
 // shots gives out shots.
 type shots struct {
 	source source
+	cni    []syncer
 	place  func() uint64
 	cost   atomic.Int64 // nanoseconds that were spent and not yet taken off the budget
 
@@ -66,12 +69,20 @@ func (s *shots) current(since uint64) *shot {
 		return last
 	}
 	place := s.place()
-	s.last = &shot{view: s.source.View(), place: place, taken: now, spent: s.spent, bodies: map[string]*body{}}
+	s.last = &shot{view: s.source.View(), cni: cniViews(s.cni), place: place, taken: now, spent: s.spent, bodies: map[string]*body{}}
 	s.spent(now)
 	return s.last
 }
 
 func (s *shots) spent(since time.Time) { s.cost.Add(int64(time.Since(since))) }
+
+// time is the moment that it shows of a source in the feed.
+func (s *shot) time(source int) time.Time {
+	if source == 0 {
+		return s.view.Time
+	}
+	return s.cni[source-1].Time
+}
 
 // body returns the JSON of what of makes of the View, which is kept under a name.
 func (s *shot) body(name string, of func(state.View) any) *body {

@@ -10,7 +10,7 @@ import (
 	"github.com/plugpoll/plugpoll/state"
 )
 
-// site is what is served of a Manager. Everything is read, nothing can be changed (X2).
+// site is what is served of a Manager and of Syncers. Everything is read, nothing can be changed (X2).
 type site struct {
 	shots   *shots
 	feed    *feed
@@ -19,10 +19,10 @@ type site struct {
 	metrics http.Handler
 }
 
-func newSite(m source, longest time.Duration, metrics http.Handler) *site {
+func newSite(m source, longest time.Duration, metrics http.Handler, ofCNI ...syncer) *site {
 	f := newFeed()
 	return &site{
-		shots: &shots{source: m, place: f.place}, feed: f, readers: make(chan struct{}, maxReaders),
+		shots: &shots{source: m, cni: ofCNI, place: f.place}, feed: f, readers: make(chan struct{}, maxReaders),
 		lately: lately(longest), metrics: metrics,
 	}
 }
@@ -42,6 +42,10 @@ func (s *site) status(a address) http.Handler {
 		return pluginsAnswer{v.Version, v.Time, pluginsOf(v)}
 	}))
 	mux.HandleFunc("/v1/plugins/{type}/{name...}", s.plugin)
+	mux.HandleFunc("/v1/cni", func(w http.ResponseWriter, r *http.Request) {
+		now := s.shots.current(0)
+		answer(w, r, now.body("cni", func(v state.View) any { return cniAnswer{v.Version, v.Time, now.cni} }))
+	})
 	mux.HandleFunc("/v1/events", s.events)
 	addPage(mux)
 	mux.HandleFunc("/", notFound)
@@ -182,5 +186,5 @@ func fail(w http.ResponseWriter, code int, text string) {
 
 func notFound(w http.ResponseWriter, r *http.Request) {
 	fail(w, http.StatusNotFound, "there is nothing at "+scanner.Quote(scanner.Clean(r.URL.Path, 256))+
-		": see /, /v1/view, /v1/roots, /v1/sockets, /v1/plugins, /v1/events, /healthz, /readyz and /metrics")
+		": see /, /v1/view, /v1/roots, /v1/sockets, /v1/plugins, /v1/cni, /v1/events, /healthz, /readyz and /metrics")
 }

@@ -75,7 +75,7 @@ func TestSlowClients(t *testing.T) {
 					}
 				}()
 				if test.event {
-					s.feed.add(feedEvent{time.Now().Add(time.Hour), []byte("{}\n")})
+					s.feed.add(feedEvent{time: time.Now().Add(time.Hour), line: []byte("{}\n")})
 				}
 				time.Sleep(test.limit + time.Second)
 				synctest.Wait()

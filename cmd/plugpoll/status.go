@@ -78,9 +78,16 @@ func printStatus(w io.Writer, form string, v state.View, content []byte) error {
 }
 
 // attentionError is no failure: what was printed says what is to be seen to.
-type attentionError struct{}
+type attentionError struct{ notReady bool }
 
 func (attentionError) Error() string { return "something needs attention" }
+
+func (a attentionError) code() int {
+	if a.notReady {
+		return exitNotReady
+	}
+	return exitNeeds
+}
 
 // needsAttention reports whether err is one.
 func needsAttention(err error) bool {

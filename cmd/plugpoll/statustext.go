@@ -35,6 +35,9 @@ func statusText(v state.View, wide bool) string {
 		return []string{pathText(r.Path, r.PathBase64), last, strconv.Itoa(r.Entries), strconv.Itoa(ignored), dash(scanner.Clean(r.Error, maxReason))}
 	})
 	b.WriteByte('\n')
+	if len(v.Roots) == 0 {
+		return "The daemon watches no directory of sockets: start it with --dir for that. plugpoll cni status tells of network configuration.\n"
+	}
 	if len(v.Sockets) == 0 {
 		b.WriteString("No sockets: a plugin appears here when it makes its socket in one of the directories.\n")
 	} else {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/plugpoll/plugpoll/register/cni"
 	"github.com/plugpoll/plugpoll/state"
 )
 
@@ -17,7 +18,7 @@ const (
 	heartbeat = 15 * time.Second
 )
 
-// events streams a View and then what changes, as server-sent events (O4).
+// events streams a View, one of each CNI directory, and then what changes, as server-sent events (O4).
 func (s *site) events(w http.ResponseWriter, r *http.Request) {
 	select {
 	case s.readers <- struct{}{}:
@@ -45,6 +46,14 @@ func (s *site) events(w http.ResponseWriter, r *http.Request) {
 	if sendEvent(w, c, "retry: 2000\n", first.plain()) != nil {
 		return
 	}
+	for _, v := range from.cni {
+		view := cniEventOf(cni.Event{
+			Version: v.Version, Time: v.Time, Kind: cni.EventView, Name: v.Name, ConfDir: v.ConfDir, ConfDirBase64: v.ConfDirBase64, State: v.State, View: &v,
+		})
+		if sendEvent(w, c, "", encodeJSON(view)) != nil {
+			return
+		}
+	}
 	s.follow(w, r, c, from)
 }
 
@@ -63,7 +72,7 @@ func (s *site) follow(w http.ResponseWriter, r *http.Request, c *http.ResponseCo
 			}
 		}
 		for _, e := range b.events {
-			if e.time.Before(from.view.Time) {
+			if e.time.Before(from.time(e.source)) {
 				continue // the View shows it
 			}
 			if sendEvent(w, c, "", e.line) != nil {

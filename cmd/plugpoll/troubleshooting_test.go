@@ -19,7 +19,7 @@ func TestTroubleshooting(t *testing.T) {
 		return string(text)
 	}
 	document := read("../../docs/troubleshooting.md")
-	tests := read("why_test.go") + read("overlay_linux_test.go")
+	tests := read("why_test.go") + read("whycni_test.go") + read("overlay_linux_test.go")
 	constants := regexp.MustCompile(`(?m)^\t(\w+) +cause = "([a-z-]+)"$`).FindAllStringSubmatch(read("cause.go"), -1)
 	if len(constants) < 30 {
 		t.Fatalf("only %d causes were found", len(constants))

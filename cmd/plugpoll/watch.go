@@ -20,7 +20,8 @@ import (
 
 const watchHelp = `Print what changes in the running daemon, a line for each event, until interrupted.
 
-The first line is the state at that moment; nothing falls between it and those that follow. A reader that is too
+The first line is the state at that moment, one more is that of each CNI directory; nothing falls between these and
+those that follow. A reader that is too
 slow loses the oldest events and is told how many. With -o json each line is an Event of docs/api.md.
 
 It ends with 0 when interrupted, and with 1 when the daemon ends.`
@@ -48,15 +49,8 @@ func newWatch() *cobra.Command {
 		}
 		ctx, end := signal.NotifyContext(cmd.Context(), stopSignals()...)
 		defer end()
-		show := showEvent
-		if output.value == "json" {
-			show = func(w io.Writer, line []byte) error {
-				_, err := printableJSON{w}.Write(append(line, '\n'))
-				return err
-			}
-		}
 		err = a.watch(ctx, func(line []byte) error {
-			if err := show(cmd.OutOrStdout(), line); err != nil {
+			if err := printEvent(cmd.OutOrStdout(), line, output.value == "json"); err != nil {
 				return fmt.Errorf("standard output: %w", err)
 			}
 			return nil
@@ -103,6 +97,14 @@ func (a *asker) watch(ctx context.Context, each func(line []byte) error) error {
 
 // showEvent prints an event as a line for people.
 func showEvent(w io.Writer, line []byte) error {
+	if isCNI(kindOf(line)) {
+		var e cniEvent
+		if err := json.Unmarshal(line, &e); err != nil {
+			return fmt.Errorf("an event that is not one: %w", err)
+		}
+		_, err := fmt.Fprintln(w, cniLine(e))
+		return err
+	}
 	var e state.Event
 	if err := json.Unmarshal(line, &e); err != nil {
 		return fmt.Errorf("an event that is not one: %w", err)
@@ -112,7 +114,7 @@ func showEvent(w io.Writer, line []byte) error {
 }
 
 func eventLine(e state.Event) string {
-	parts := []string{e.Time.Local().Format("15:04:05.000"), fmt.Sprintf("%-16s", scanner.Clean(string(e.Kind), 32))}
+	parts := []string{eventTime(e.Time), fmt.Sprintf("%-16s", scanner.Clean(string(e.Kind), 32))}
 	if p := e.Plugin; p != nil {
 		parts = append(parts, word(p.Type), word(p.Name))
 	}
@@ -127,6 +129,8 @@ func eventLine(e state.Event) string {
 	}
 	return strings.TrimRight(strings.Join(parts, "  "), " ")
 }
+
+func eventTime(t time.Time) string { return t.Local().Format("15:04:05.000") }
 
 func eventDetail(e state.Event) string {
 	var parts []string

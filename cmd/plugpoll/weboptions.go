@@ -4,19 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net"
 	"net/http"
 	"runtime"
 	"slices"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
-	"github.com/plugpoll/plugpoll/register"
+	"github.com/plugpoll/plugpoll/register/cni"
 	"github.com/plugpoll/plugpoll/scanner"
 )
 
@@ -65,16 +64,20 @@ func outside(flag string, a address, dirs []string) error {
 }
 
 // serve opens what the flags ask for. A daemon that merely found its usual port taken works on without.
-func (o *webOptions) serve(ctx context.Context, m *register.Manager, cfg register.Config, log hclog.Logger) (*web, error) {
+func (o *webOptions) serve(ctx context.Context, f followed, log hclog.Logger) (*web, error) {
 	w := &web{log: log, unfollow: func() {}}
 	if o.status.isZero() && o.metrics.isZero() {
 		return w, nil
 	}
-	s := newSite(m, longestInterval(cfg), metricsOf(m))
+	s := newSite(f.plugins, f.interval, metricsOf(f.collectors()), f.cni...)
 	following, unfollow := context.WithCancel(context.WithoutCancel(ctx)) // the last events are those of Run's end
 	w.unfollow = unfollow
-	events := m.Events(following)
-	w.serving.Go(func() { s.feed.run(events) })
+	events := f.plugins.Events(following)
+	var ofCNI []iter.Seq[cni.Event]
+	for _, one := range f.cni {
+		ofCNI = append(ofCNI, one.Events(following))
+	}
+	w.serving.Go(func() { s.feed.run(events, ofCNI...) })
 	for _, one := range []struct {
 		flag    string
 		at      address
@@ -108,16 +111,9 @@ func (o *webOptions) serve(ctx context.Context, m *register.Manager, cfg registe
 	return w, nil
 }
 
-func longestInterval(cfg register.Config) (longest time.Duration) {
-	for _, r := range cfg.Roots {
-		longest = max(longest, r.Interval)
-	}
-	return longest
-}
-
-// metricsOf serves the Manager's metrics and those of the process. No label has the text of a plugin or a path (O5).
-func metricsOf(m *register.Manager) http.Handler {
+// metricsOf serves what is collected.
+func metricsOf(all []prometheus.Collector) http.Handler {
 	r := prometheus.NewRegistry()
-	r.MustRegister(m.Collector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(all...)
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 }

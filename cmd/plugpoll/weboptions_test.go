@@ -27,7 +27,7 @@ func TestPortTaken(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		var log bytes.Buffer
 		o := webOptions{status: address{"tcp", l.Addr().String()}, asked: asked}
-		w, err := o.serve(t.Context(), m, cfg, hclog.New(&hclog.LoggerOptions{Output: &log}))
+		w, err := o.serve(t.Context(), followed{plugins: m}, hclog.New(&hclog.LoggerOptions{Output: &log}))
 		if asked {
 			if err == nil || !strings.HasPrefix(err.Error(), "--listen: "+l.Addr().String()+": another process listens there") {
 				t.Errorf("asked for: %v", err)
@@ -51,7 +51,7 @@ func TestOthersCanRead(t *testing.T) {
 	for at, warned := range map[string]bool{"0.0.0.0:0": true, "127.0.0.1:0": false, "localhost:0": false} {
 		var log bytes.Buffer
 		o := webOptions{status: address{"tcp", at}, asked: true}
-		w, err := o.serve(t.Context(), m, cfg, hclog.New(&hclog.LoggerOptions{Output: &log}))
+		w, err := o.serve(t.Context(), followed{plugins: m}, hclog.New(&hclog.LoggerOptions{Output: &log}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,26 +13,27 @@ import (
 	"github.com/plugpoll/plugpoll/state"
 )
 
-const whyHelp = `Say of one plugin or socket, in a paragraph: what was seen, what was tried, what failed, and what to do.
+const whyHelp = `Say of one plugin, socket or network, in a paragraph: what was seen, what was tried, what failed, and what to do.
 
 NAME is a plugin's name, or that of its socket's file, also without .sock or -reg.sock; PATH is the socket
-itself. What the daemon does not know is looked for on the filesystem, as this command sees it: run it on the
+itself. Of network configuration NAME is a network, a configuration file, a runtime handler (default for the default
+one) or the type of a network's plugin; PATH is a configuration file or its directory. What the daemon does not know is looked for on the filesystem, as this command sees it: run it on the
 daemon's node, as root if you can.
 
 With -o json each finding is an object on a line; its causes are the headings of docs/troubleshooting.md.
 
 Exit codes:
-  0  it is registered (or on standby, or observed, as it should be)
+  0  it is registered (or on standby, or observed, as it should be); its network is in use and ready
   1  no daemon answers, or it failed; standard error says why
   2  bad flags
-  4  it is not registered, or something about it needs attention`
+  4  it is not registered or not in use, or something about it needs attention`
 
 func newWhy() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "why NAME|PATH",
-		Short:   "Say why a plugin is not registered, and what to do",
+		Short:   "Say why a plugin is not registered, or a network not in use, and what to do",
 		Long:    whyHelp,
-		Example: "  plugpoll why ebs.csi.aws.com\n  plugpoll why /var/lib/kubelet/plugins_registry/gpu.sock\n  plugpoll why gpu.sock -o json",
+		Example: "  plugpoll why ebs.csi.aws.com\n  plugpoll why /var/lib/kubelet/plugins_registry/gpu.sock\n  plugpoll why gpu.sock -o json\n  plugpoll why 10-bridge.conflist",
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
@@ -64,7 +65,11 @@ func newWhy() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		findings := explain(v, args[0], diskFacts{ctx})
+		network, _, err := a.cni(ctx)
+		if err != nil {
+			return err
+		}
+		findings := explain(v, network.Directories, args[0], diskFacts{ctx})
 		if err := printFindings(cmd.OutOrStdout(), findings, output.value == "json"); err != nil {
 			return fmt.Errorf("standard output: %w", err)
 		}
@@ -99,6 +104,9 @@ func knownNames(cmd *cobra.Command, at string) (names []string) {
 			}
 		}
 	}
+	if network, _, err := a.cni(cmd.Context()); err == nil {
+		names = append(names, cniNames(network.Directories)...)
+	}
 	return names
 }
 
@@ -111,6 +119,7 @@ type finding struct {
 	PathBase64 string        `json:"path_base64,omitempty"`
 	Phase      state.Phase   `json:"phase,omitempty"`
 	Plugin     *state.Plugin `json:"plugin,omitempty"`
+	CNI        *cniSubject   `json:"cni,omitempty"`
 	// Text in sentences; what does not apply is empty.
 	Seen   string `json:"seen"`
 	Tried  string `json:"tried,omitempty"`

@@ -336,7 +336,7 @@ func (n *inside) why(asked string) finding {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	findings := explain(v, asked, diskFacts{n.t.Context()})
+	findings := explain(v, nil, asked, diskFacts{n.t.Context()})
 	if len(findings) != 1 {
 		n.t.Fatalf("%d findings: %+v", len(findings), findings)
 	}
@@ -374,7 +374,7 @@ func TestWhyTold(t *testing.T) {
 		{deadSocket, "may be a socket", socket(func(s *state.SocketView) { s.Maybe, s.LastError = true, "dial: connection refused" })},
 	} {
 		v := state.View{Time: now, Roots: []state.RootView{{Path: "/r", LastScan: now, LastGoodScan: now}}, Sockets: []state.SocketView{test.s}}
-		found := explain(v, "a.sock", noFacts{})
+		found := explain(v, nil, "a.sock", noFacts{})
 		if len(found) != 1 {
 			t.Fatalf("%s: %d findings", test.cause, len(found))
 		}
@@ -396,7 +396,7 @@ func TestWhyTold(t *testing.T) {
 		{rootUnreadable, "`plugpoll scan /r`", pathFacts{what: "socket"}, state.RootView{Error: "list /r: input/output error"}},
 	} {
 		test.root.Path, test.root.LastScan, test.root.LastGoodScan = "/r", now, now
-		found := explain(state.View{Time: now, Roots: []state.RootView{test.root}}, "/r/a.sock", noFacts{test.facts})
+		found := explain(state.View{Time: now, Roots: []state.RootView{test.root}}, nil, "/r/a.sock", noFacts{test.facts})
 		scene{cause: test.cause, says: []string{test.says}}.check(t, found[0])
 	}
 }
@@ -424,7 +424,7 @@ func TestWhyOtherSide(t *testing.T) {
 		{pathFacts{what: "socket", filesystem: "9p"}, otherSide, "on 9p.*only through the mount it was made through.*another machine.*on one side"},
 		{pathFacts{what: "socket", filesystem: "fuse.sshfs"}, otherSide, "on fuse.sshfs"},
 	} {
-		scene{cause: test.cause, says: []string{test.says}}.check(t, explain(state.View{Sockets: []state.SocketView{s}}, "a.sock", noFacts{test.facts})[0])
+		scene{cause: test.cause, says: []string{test.says}}.check(t, explain(state.View{Sockets: []state.SocketView{s}}, nil, "a.sock", noFacts{test.facts})[0])
 	}
 }
 

@@ -11,10 +11,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/plugpoll/plugpoll/conformance/peers/measured"
 )
 
 // figures measures the registrars by turns, each pinned to the same processor, and prints a table row by row.
@@ -22,11 +25,12 @@ type figures struct {
 	ctx   context.Context
 	out   io.Writer
 	short bool
-	pin   []string // the command that does it
+	pin   []string      // the command that does it
+	kept  *measured.Run // for pictures
 }
 
-func newFigures(ctx context.Context, out io.Writer, short bool) *figures {
-	f := &figures{ctx: ctx, out: out, short: short}
+func newFigures(ctx context.Context, out io.Writer, short bool, kept *measured.Run) *figures {
+	f := &figures{ctx: ctx, out: out, short: short, kept: kept}
 	var set unix.CPUSet
 	if _, err := exec.LookPath("taskset"); err == nil && unix.SchedGetaffinity(0, &set) == nil {
 		for cpu := len(set)*64 - 1; cpu >= 0; cpu-- {
@@ -47,33 +51,66 @@ func shorter[T any](f *figures, n, short T) T {
 	return n
 }
 
-// all measures everything. A fault ends it.
-func (f *figures) all() (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			ours, ok := p.(fault)
-			if !ok {
-				panic(p)
-			}
-			err = ours
-		}
-	}()
+// part is some rows of the table.
+type part struct {
+	name    string
+	measure func()
+}
+
+// all measures everything.
+func (f *figures) all() error {
 	how := "not pinned: there is no taskset"
 	if f.pin != nil {
 		how = "each registrar pinned to one processor"
 	}
 	fmt.Fprintf(f.out, "Default settings, plugins in another process, %s.\n\n", how)
 	fmt.Fprintf(f.out, "| what | plugpoll | kubelet | ratio | bar | |\n|---|---|---|---|---|---|\n")
-	f.single()
-	f.replaced("replace", "renamed over")
-	f.replaced("rebind", "removed and bound")
-	f.burst(100)
-	f.burst(1000)
-	for _, n := range []int{0, 10, 100, 1000} {
-		f.idle(n)
+	parts := []part{
+		{"one plugin", f.single},
+		{"renamed over", func() { f.replaced("replace", "renamed over") }},
+		{"removed and bound", func() { f.replaced("rebind", "removed and bound") }},
 	}
+	for _, n := range []int{100, 1000} {
+		parts = append(parts, part{fmt.Sprintf("burst of %d", n), func() { f.burst(n) }})
+	}
+	for _, n := range []int{0, 10, 100, 1000} {
+		parts = append(parts, part{fmt.Sprintf("idle with %d plugins", n), func() { f.idle(n) }})
+	}
+	return f.each(parts)
+}
+
+// each measures parts one after the other. A fault has a row in place of what the part had yet to print, and the next one is measured all the same.
+func (f *figures) each(parts []part) error {
+	var errs []error
+	for _, p := range parts {
+		if f.ctx.Err() != nil {
+			break
+		}
+		if err := catch(p.measure); err != nil && f.ctx.Err() == nil {
+			errs = append(errs, fmt.Errorf("%s: %w", p.name, err))
+			fmt.Fprintf(f.out, "| %s | not measured: %s | | | | |\n", p.name, cell(err.Error()))
+		}
+	}
+	return errors.Join(append(errs, f.ctx.Err())...)
+}
+
+// catch returns the fault that do panics with.
+func catch(do func()) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case fault:
+			err = p.error
+		default:
+			panic(p)
+		}
+	}()
+	do()
 	return nil
 }
+
+// cell is text that fits into a cell of a table.
+func cell(text string) string { return strings.NewReplacer("|", "/", "\n", " ").Replace(text) }
 
 // row shows a figure of both. A ratio and a limit of 0 are no bars.
 func row[T time.Duration | float64 | int64](f *figures, what string, ours, theirs T, show func(T) string, ratio float64, limit T) {
@@ -92,7 +129,11 @@ func row[T time.Duration | float64 | int64](f *figures, what string, ours, their
 	if bar != "" {
 		verdict = map[bool]string{true: "ok", false: "OVER"}[ok]
 	}
-	fmt.Fprintf(f.out, "| %s | %s | %s | %.2f | %s | %s |\n", what, show(ours), show(theirs), got, bar, verdict)
+	times := fmt.Sprintf("%.2f", got)
+	if theirs == 0 {
+		times = "-"
+	}
+	fmt.Fprintf(f.out, "| %s | %s | %s | %s | %s | %s |\n", what, show(ours), show(theirs), times, bar, verdict)
 }
 
 func ms(d time.Duration) string {
@@ -128,24 +169,21 @@ func (f *figures) tenTimes(peer string, rounds int, round func(*scene, int) erro
 	var all sync.WaitGroup
 	errs := make([]error, 10)
 	for i := range errs {
-		s, end := f.scene(peer)
 		all.Go(func() {
-			defer end()
-			defer func() {
-				if p, ok := recover().(fault); ok {
-					errs[i] = p
+			errs[i] = catch(func() {
+				s, end := f.scene(peer)
+				defer end()
+				s.run()
+				for r := range rounds {
+					must(round(s, r))
 				}
-			}()
-			s.run()
-			for r := range rounds {
-				if errs[i] = round(s, r); errs[i] != nil {
-					return
-				}
-			}
+			})
 		})
 	}
 	all.Wait()
-	must(errors.Join(errs...))
+	for _, err := range errs {
+		must(err) // the others say the same, as a rule
+	}
 }
 
 // samples are waits by peer and kind.
@@ -161,6 +199,20 @@ func (a *samples) add(peer, kind string, wait time.Duration) {
 	defer a.Unlock()
 	key := [2]string{peer, kind}
 	a.waits[key] = append(a.waits[key], wait)
+}
+
+// milliseconds are the waits of a kind by peer, shortest first.
+func (a *samples) milliseconds(kind string) map[string][]float64 {
+	all := map[string][]float64{}
+	for key, waits := range a.waits {
+		if key[1] != kind {
+			continue
+		}
+		for _, w := range slices.Sorted(slices.Values(waits)) {
+			all[key[0]] = append(all[key[0]], float64(w.Microseconds())/1000)
+		}
+	}
+	return all
 }
 
 // row shows a percentile of a kind; 100 is the maximum.
@@ -190,6 +242,7 @@ func (f *figures) single() {
 			return err
 		})
 	}
+	f.kept.Appears = got.milliseconds("appears")
 	got.row(f, "listening → told registered, random phase", "appears", 50, 0.25, 0)
 	got.row(f, "listening → told registered, random phase", "appears", 99, 0.25, 0)
 	got.row(f, "socket removed → deregistered", "leaves", 50, 0.30, 0)
@@ -301,6 +354,7 @@ func (f *figures) idle(n int) {
 			cpu[peer], took[peer] = 100*float64(now.Usage.CPU-before.Usage.CPU)/float64(now.At-before.At), now.Usage
 		}()
 	}
+	f.kept.Idle = append(f.kept.Idle, measured.Idle{Plugins: n, Percent: cpu})
 	what := fmt.Sprintf("idle with %d plugins: ", n)
 	limit, ratio := 0.0, 0.0
 	if n > 0 {

@@ -16,7 +16,8 @@
 //
 // Files are made, changed and removed by the methods of afero.Fs and the functions of package afero. Mknod makes what
 // has no other call: sockets with nobody behind them, FIFOs, devices. Mount and Unmount change what device a directory
-// is on. Inject makes a call fail, hang, list too little, or meet a change made at that very moment; Calls counts them.
+// is on. Inject makes a call fail, hang, list too little, show what was there before, or meet a change made at that very
+// moment; Calls counts them. Freeze has a path show what was there before, as an attribute cache does.
 //
 // # Paths
 //

@@ -3,6 +3,7 @@ package simfs
 import (
 	"context"
 	"io/fs"
+	"time"
 )
 
 // Op names an operation, for Inject and Calls. Its text is the Op of the *fs.PathError that the operation returns.
@@ -49,8 +50,17 @@ type Fault struct {
 	// After is the number of entries that come before Err. OpList only.
 	After int
 
+	// Stale answers with what was there when the fault was injected, as the caches of NFS and FUSE do: type, inode, size and
+	// stamps of then, what was removed since as if it were still there, and fs.ErrNotExist for what is new. OpLstat, OpStat
+	// and OpList only; all other operations see what there is. Stat of an open file and a listing are stale only where the
+	// file or directory is the one that was at the path then. See also Freeze.
+	Stale bool
+
 	// Times is the number of calls the fault is good for. Zero: until it is cleared.
 	Times int
+
+	// For is how long the fault is good for, by Config.Now. It lets no call go that hangs already. Zero: until it is cleared.
+	For time.Duration
 }
 
 type point struct {
@@ -61,17 +71,50 @@ type point struct {
 type fault struct {
 	Fault
 	used    int
+	until   time.Time // zero: no such time
+	was     *past     // nil: not stale
 	cleared chan struct{}
+}
+
+// outcome is what a call is to do. An Err in it stands in for the operation.
+type outcome struct {
+	Fault
+	was *past // answers in the operation's place; nil: what is there does
 }
 
 // Inject adds a fault to an operation on a path. Several faults of one point are used up one after the other, the
 // oldest first. The returned function clears this fault and lets go the calls that hang in it; it may be called more
 // than once.
 func (f *FS) Inject(name string, op Op, what Fault) (clear func()) {
-	at := point{clean(name), op}
-	added := &fault{Fault: what, cleared: make(chan struct{})}
+	var was *past
+	if what.Stale {
+		was = f.remember(clean(name))
+	}
+	return f.inject(point{clean(name), op}, what, was)
+}
+
+// Freeze has all that shows a path show it as it is now, for d by Config.Now; zero: until it is thawed. It is a Fault with
+// Stale for each of OpLstat, OpStat and OpList, all of one moment. The returned function clears them.
+func (f *FS) Freeze(name string, d time.Duration) (thaw func()) {
+	was := f.remember(clean(name))
+	var clears []func()
+	for _, op := range []Op{OpLstat, OpStat, OpList} {
+		clears = append(clears, f.inject(point{clean(name), op}, Fault{Stale: true, For: d}, was))
+	}
+	return func() {
+		for _, clear := range clears {
+			clear()
+		}
+	}
+}
+
+func (f *FS) inject(at point, what Fault, was *past) (clear func()) {
+	added := &fault{Fault: what, was: was, cleared: make(chan struct{})}
 	f.faultMu.Lock()
 	defer f.faultMu.Unlock()
+	if what.For > 0 {
+		added.until = f.clock().Add(what.For)
+	}
 	f.faults[at] = append(f.faults[at], added)
 	return func() {
 		f.faultMu.Lock()
@@ -106,18 +149,28 @@ func (f *FS) Calls(name string, op Op) int {
 	return f.calls[point{clean(name), op}]
 }
 
-// enter counts a call and lets its fault happen. An Err in what it returns stands in for the operation.
-func (f *FS) enter(op Op, name string) Fault { return f.enterContext(context.Background(), op, name) }
+// clock is the time now, not cut to the granularity of stamps.
+func (f *FS) clock() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cfg.Now == nil {
+		return time.Now()
+	}
+	return f.cfg.Now()
+}
 
-func (f *FS) enterContext(ctx context.Context, op Op, name string) Fault {
+// enter counts a call and lets its fault happen.
+func (f *FS) enter(op Op, name string) outcome { return f.enterContext(context.Background(), op, name) }
+
+func (f *FS) enterContext(ctx context.Context, op Op, name string) outcome {
 	have := f.claim(point{clean(name), op})
 	if have == nil {
-		return Fault{}
+		return outcome{}
 	}
 	return f.happen(ctx, have)
 }
 
-func (f *FS) happen(ctx context.Context, have *fault) Fault {
+func (f *FS) happen(ctx context.Context, have *fault) outcome {
 	if have.Hook != nil {
 		have.Hook()
 	}
@@ -125,24 +178,26 @@ func (f *FS) happen(ctx context.Context, have *fault) Fault {
 		select {
 		case <-have.cleared:
 		case <-ctx.Done():
-			return Fault{Err: ctx.Err()}
+			return outcome{Fault: Fault{Err: ctx.Err()}}
 		case <-f.closed:
-			return Fault{Err: fs.ErrClosed}
+			return outcome{Fault: Fault{Err: fs.ErrClosed}}
 		}
 	}
-	return have.Fault
+	return outcome{have.Fault, have.was}
 }
 
-// claim counts a call and uses its oldest fault that is not used up; nil: none.
+// claim counts a call and uses its oldest fault that is neither used up nor over; nil: none.
 func (f *FS) claim(at point) *fault {
 	f.faultMu.Lock()
 	defer f.faultMu.Unlock()
 	f.calls[at]++
 	for _, have := range f.faults[at] {
-		if have.Times <= 0 || have.used < have.Times {
-			have.used++
-			return have
+		usedUp := have.Times > 0 && have.used >= have.Times
+		if usedUp || !have.until.IsZero() && !f.clock().Before(have.until) {
+			continue
 		}
+		have.used++
+		return have
 	}
 	return nil
 }

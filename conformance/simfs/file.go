@@ -90,9 +90,15 @@ func (f *FS) openNode(name string, flag int, perm fs.FileMode) (*node, error) {
 
 // do runs one operation on the open file under the lock, after its fault.
 func (f *file) do(op Op, work func() error) error {
-	err := f.fs.enter(op, f.name).Err
+	return f.met(op, func(*past) error { return work() })
+}
+
+// met is do for work that may be stale.
+func (f *file) met(op Op, work func(*past) error) error {
+	met := f.fs.enter(op, f.name)
+	err := met.Err
 	if err == nil {
-		err = f.locked(work)
+		err = f.locked(func() error { return work(met.was) })
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return pathError(op, f.name, err)
@@ -135,9 +141,13 @@ func (f *file) Close() error {
 }
 
 func (f *file) Stat() (i fs.FileInfo, err error) {
-	err = f.do(OpStat, func() error {
-		i = f.fs.info(f.name, f.node)
-		return nil
+	err = f.met(OpStat, func(was *past) error {
+		a, stale := was.statOf(f.node)
+		if !stale {
+			a.info = f.fs.info(f.name, f.node)
+		}
+		i, err = a.as(f.name)
+		return err
 	})
 	return i, err
 }

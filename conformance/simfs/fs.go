@@ -105,15 +105,25 @@ func (f *FS) LstatIfPossible(name string) (fs.FileInfo, bool, error) {
 
 func (f *FS) lstat(name string) (fs.FileInfo, error) { return f.look(OpLstat, name, false) }
 
-func (f *FS) look(op Op, name string, follow bool) (i fs.FileInfo, err error) {
-	err = f.do(op, name, func() error {
-		n, err := f.find(name, follow)
-		if err == nil {
-			i = f.info(name, n)
-		}
-		return err
-	})
-	return i, err
+func (f *FS) look(op Op, name string, follow bool) (fs.FileInfo, error) {
+	met := f.enter(op, name)
+	a := seen{err: met.Err}
+	switch {
+	case met.Err != nil:
+	case met.was != nil && follow:
+		a = met.was.stat
+	case met.was != nil:
+		a = met.was.lstat
+	default:
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		a = f.at(name, follow)
+	}
+	i, err := a.as(name)
+	if err != nil {
+		return nil, pathError(op, name, err)
+	}
+	return i, nil
 }
 
 // ReadlinkIfPossible returns the target of a link as it was given. Not a link: EINVAL.

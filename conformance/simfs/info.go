@@ -40,7 +40,7 @@ func (i identity) Identity() (device, inode uint64, changeTime time.Time) {
 // Owner tells who owns the file: root until Chown.
 func (i identity) Owner() (uid, gid int) { return i.uid, i.gid }
 
-func (f *FS) info(name string, n *node) fs.FileInfo {
+func (f *FS) info(name string, n *node) info {
 	i := info{name: path.Base(name), size: n.size(), mode: n.mode, mtime: n.mtime}
 	sys := identity{device: n.device, inode: n.inode, ctime: n.ctime, uid: n.uid, gid: n.gid}
 	switch f.cfg.Detail {

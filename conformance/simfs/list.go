@@ -106,7 +106,7 @@ func (f *file) begin() error {
 	}
 	fault := f.fs.enter(OpList, f.name)
 	p := &pass{}
-	if err := f.locked(func() error { return f.read(p) }); err != nil {
+	if err := f.locked(func() error { return f.read(p, fault.was) }); err != nil {
 		return err
 	}
 	shown := p.left[:0]
@@ -138,17 +138,28 @@ func (f *FS) hidden(name string) bool {
 	return true
 }
 
-// read copies the directory. A removed one is ENOENT, as on Linux.
-func (f *file) read(p *pass) error {
-	if !f.node.linked {
+// read copies the directory, or what was in it. A removed one is ENOENT, as on Linux.
+func (f *file) read(p *pass, was *past) error {
+	list, stale := was.listOf(f.node, f.name)
+	switch {
+	case stale:
+		p.left = list
+	case !f.node.linked:
 		return syscall.ENOENT
-	}
-	for _, name := range f.fs.sorted(f.node) {
-		typ := f.node.kids[name].node.mode.Type()
-		if f.fs.cfg.Entries == UntypedEntries {
-			typ = fs.ModeIrregular
-		}
-		p.left = append(p.left, dirEntry{fs: f.fs, dir: f.name, name: name, typ: typ})
+	default:
+		p.left = f.fs.entries(f.name, f.node)
 	}
 	return nil
+}
+
+// entries lists a directory. The filesystem is locked.
+func (f *FS) entries(name string, dir *node) (list []dirEntry) {
+	for _, below := range f.sorted(dir) {
+		typ := dir.kids[below].node.mode.Type()
+		if f.cfg.Entries == UntypedEntries {
+			typ = fs.ModeIrregular
+		}
+		list = append(list, dirEntry{fs: f, dir: name, name: below, typ: typ})
+	}
+	return list
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/plugpoll/plugpoll/state"
 )
 
-var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+var day = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // driver drives a core without a shell.
 type driver struct {
@@ -31,7 +31,7 @@ func drive(t *testing.T, cfg Config) *driver {
 		cfg.ConfDir = confDir
 	}
 	cfg.BinDirs = []string{binDir}
-	return &driver{T: t, c: newCore(cfg.withDefaults()), now: start}
+	return &driver{T: t, c: newCore(cfg.withDefaults()), now: day}
 }
 
 func (d *driver) step(in input) {
@@ -83,7 +83,7 @@ func file(name, content string) scanner.Entry {
 
 func doubtful(name, content string) scanner.Entry {
 	e := file(name, content)
-	e.Stale = &scanner.Stale{Since: start, Err: &scanner.Error{Op: "lstat", Path: e.Path, Err: syscall.EIO}}
+	e.Stale = &scanner.Stale{Since: day, Err: &scanner.Error{Op: "lstat", Path: e.Path, Err: syscall.EIO}}
 	return e
 }
 
@@ -189,7 +189,7 @@ func TestDelays(t *testing.T) {
 // O1, as a table: a failure is said once, each new cause too, again after an hour or a recovery, never more than eight times an hour.
 func TestLineLevels(t *testing.T) {
 	var l lines
-	now := start
+	now := day
 	for i, step := range []struct {
 		after time.Duration
 		cause string // empty: it recovers

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/containernetworking/cni/pkg/invoke"
 	"github.com/containernetworking/cni/pkg/types"
 	"github.com/containernetworking/cni/pkg/version"
 	"github.com/spf13/afero"
@@ -37,7 +38,7 @@ var errAnswer = fmt.Errorf("it writes more than %d bytes", maxAnswer)
 // runner runs one network's plugins for libcni: bounded in time by the context, in output, and in processes by their group.
 type runner struct {
 	version.PluginDecoder
-	network string
+	network, cniVersion string
 }
 
 // FindInPath returns the path of a plugin's binary, or a *Missing.
@@ -70,18 +71,44 @@ func (r *runner) ExecPlugin(ctx context.Context, path string, stdin []byte, env 
 	case !isExit(err):
 		return fail(0, "it cannot be run: "+scanner.Clean(cause(err), maxText), err)
 	}
-	if len(bytes.TrimSpace(out)) == 0 {
-		text := "it fails (" + err.Error() + ") and says nothing"
-		if len(complaint) > 0 {
-			text = "it fails (" + err.Error() + "): " + scanner.Clean(string(bytes.TrimSpace(complaint)), maxText)
+	code, text, err := readFailure(out, complaint, err)
+	if code != types.ErrPluginNotAvailable && code != types.ErrLimitedConnectivity {
+		if older := olderText(path, r.cniVersion, text, r.supported(ctx, path)); older != "" {
+			text = older
 		}
-		return fail(0, text, err)
 	}
+	return fail(code, text, err)
+}
+
+// readFailure reads what a plugin wrote that failed. Its error is the cause.
+func readFailure(out, complaint []byte, exit error) (code uint, text string, err error) {
+	failed := "it fails (" + exit.Error() + ")"
+	complaint = bytes.TrimSpace(complaint)
 	var said types.Error
-	if json.Unmarshal(out, &said) != nil {
-		return fail(0, "it fails ("+err.Error()+") and answers what is not CNI: "+shown(string(out)), err)
+	switch {
+	case len(bytes.TrimSpace(out)) == 0 && len(complaint) == 0:
+		return 0, failed + " and says nothing", exit
+	case len(bytes.TrimSpace(out)) == 0:
+		return 0, failed + ": " + scanner.Clean(string(complaint), maxText), exit
+	case json.Unmarshal(out, &said) != nil:
+		return 0, failed + " and answers what is not CNI: " + shown(string(out)), exit
 	}
-	return fail(said.Code, statusText(&said, path), &said)
+	return said.Code, statusText(&said), &said
+}
+
+// supported asks a plugin for the versions that it supports. None: it does not say.
+func (r *runner) supported(ctx context.Context, path string) []string {
+	// Plugins of the first versions want to see something in each.
+	args := invoke.Args{Command: "VERSION", NetNS: "none", IfName: "none", Path: filepath.Dir(path)}
+	out, _, err := run(ctx, path, []byte(`{"cniVersion":"`+version.Current()+`"}`), args.AsEnv())
+	if err != nil {
+		return nil
+	}
+	info, err := r.Decode(out)
+	if err != nil {
+		return nil
+	}
+	return info.SupportedVersions()
 }
 
 func isExit(err error) bool {
@@ -93,34 +120,47 @@ func isExit(err error) bool {
 func run(ctx context.Context, path string, stdin []byte, env []string) (out, complaint []byte, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	for {
-		stdout := &bounded{max: maxAnswer, full: func() { cancel(errAnswer) }}
-		stderr := &bounded{max: maxComplaint, full: func() {}}
+	stdout := &bounded{max: maxAnswer, full: func() { cancel(errAnswer) }}
+	stderr := &bounded{max: maxComplaint, full: func() {}}
+	cmd, err := start(ctx, func() *exec.Cmd {
 		cmd := exec.CommandContext(ctx, path)
 		cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, bytes.NewReader(stdin), stdout, stderr
 		cmd.WaitDelay = holdDelay
 		ownGroup(cmd)
-		if err := cmd.Start(); errors.Is(err, syscall.ETXTBSY) {
-			busy := time.NewTimer(busyDelay)
-			select {
-			case <-ctx.Done():
-				busy.Stop()
-				return nil, nil, err
-			case <-busy.C:
-			}
-			continue
-		} else if err != nil {
-			return nil, nil, err
+		return cmd
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	endGroup(cmd)
+	err = cmd.Wait()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // it has ended well, and somebody else holds its pipes
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, errAnswer) {
+		err = cause
+	}
+	return stdout.bytes(), stderr.bytes(), err
+}
+
+// start starts a program. One that is being written is tried again until ctx ends.
+func start(ctx context.Context, command func() *exec.Cmd) (*exec.Cmd, error) {
+	for {
+		cmd := command()
+		err := cmd.Start()
+		if !errors.Is(err, syscall.ETXTBSY) {
+			return cmd, err
 		}
-		endGroup(cmd)
-		err := cmd.Wait()
-		if errors.Is(err, exec.ErrWaitDelay) {
-			err = nil // it has ended well, and somebody else holds its pipes
+		wait := time.NewTimer(busyDelay)
+		select {
+		case <-ctx.Done():
+			wait.Stop()
+			return nil, err
+		case <-wait.C:
 		}
-		if cause := context.Cause(ctx); errors.Is(cause, errAnswer) {
-			err = cause
+		if ctx.Err() != nil {
+			return nil, err // exec would only say so
 		}
-		return stdout.bytes(), stderr.bytes(), err
 	}
 }
 

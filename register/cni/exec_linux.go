@@ -11,11 +11,11 @@ import (
 // group's, is nobody else's.
 func endGroup(cmd *exec.Cmd) {
 	pid := cmd.Process.Pid
-	for {
-		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
+	err := error(unix.EINTR)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 	}
-	_ = unix.Kill(-pid, unix.SIGKILL)
+	if err == nil { // else it may still run, or be reaped: where SIGCHLD is ignored the kernel does that
+		_ = unix.Kill(-pid, unix.SIGKILL)
+	}
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -155,6 +157,26 @@ func TestLoad(t *testing.T) {
 	for name := range differences {
 		if !listed[name] {
 			t.Errorf("a difference is listed for %q, which is no case", name)
+		}
+	}
+}
+
+// TestEveryKind holds the cases to be of every kind of error that there is.
+func TestEveryKind(t *testing.T) {
+	source, err := os.ReadFile("conferror.go")
+	try(t, err)
+	kinds := regexp.MustCompile(`Kind\w+ +Kind += "(.*)"`).FindAllStringSubmatch(string(source), -1)
+	if len(kinds) < 30 {
+		t.Fatalf("%d kinds", len(kinds))
+	}
+	elsewhere := map[string]string{
+		string(KindDuplicate): "of a file, not of a set: TestVerdicts has it",
+		string(KindRefused):   "for what nobody knows: no case is known to reach it",
+	}
+	for _, k := range kinds {
+		found := slices.ContainsFunc(loadCases, func(c loadCase) bool { return strings.HasPrefix(c.want, "["+k[1]+"] ") })
+		if found == (elsewhere[k[1]] != "") {
+			t.Errorf("kind %q is there: %v", k[1], found)
 		}
 	}
 }

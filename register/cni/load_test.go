@@ -82,6 +82,7 @@ func TestVerdicts(t *testing.T) {
 			"[/d/a]",
 		},
 		{"a key twice", entries("/d/1.conflist", `{"name":"b","name":"a","plugins":[{"type":"x"}],"x":1,"x":1}`), choose{max: 1}, []string{"1.conflist used (name is there more than once; the last one counts): a"}, "[/d/a]"},
+		{"no extension", entries("/d/conf", netA, "/d/x.y/", netA), choose{}, []string{"conf broken [list in a .conf]"}, "[]"},
 		{"not read", []scanner.Entry{{Path: "/d/1.conf"}}, choose{max: 1}, []string{"1.conf broken [unreadable]"}, "[]"},
 	}
 	for _, test := range tests {
@@ -152,6 +153,9 @@ func TestRevision(t *testing.T) {
 			t.Errorf("%s has the revision of %s", test.name, other)
 		}
 		seen[got] = test.name
+	}
+	if a, b := load("/d", entries("/d/1.conf", "X", "/d/2.conf", "Y"), choose{}).revision, load("/d", entries("/d/1.conf", "X2.confY"), choose{}).revision; a == b {
+		t.Error("two files are one that holds the other")
 	}
 	if a, b := load("/d", problem(scanner.ProblemUnreadable, "x"), choose{}).revision, load("/d", problem(scanner.ProblemUnreadable, "y"), choose{}).revision; a != b {
 		t.Error("the detail of a problem counts")

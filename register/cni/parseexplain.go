@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/containernetworking/cni/libcni"
@@ -30,16 +31,14 @@ func (c *conf) explainPlugin(err error) *fault {
 		return c.wrongType(e, nil)
 	}
 	if _, ok := c.top()["plugins"]; ok {
-		fix := "rename it to " + scanner.Quote(strings.TrimSuffix(c.base, extension(c.base))+".conflist")
+		fix := "rename it to " + scanner.Quote(strings.TrimSuffix(c.base, filepath.Ext(c.base))+".conflist")
 		if c.dir != "" {
 			fix = "put each plugin in a file of its own"
 		}
-		return &fault{locate(c.content, "plugins"), KindListInConf, "this is a list of plugins, and a " + extension(c.base) + " file holds one plugin", fix}
+		return &fault{locate(c.content, "plugins"), KindListInConf, "this is a list of plugins, and a " + filepath.Ext(c.base) + " file holds one plugin", fix}
 	}
 	return &fault{locate(c.content, anyCase("type")), KindNoType, "the plugin has no type", `add a "type", the name of the plugin's binary`}
 }
-
-func extension(name string) string { return name[strings.LastIndexByte(name, '.'):] }
 
 // numberFault finds a number that libcni cannot hold, or nil.
 func (c *conf) numberFault() *fault {
@@ -222,7 +221,7 @@ func (c *conf) noPlugins() *fault {
 	if _, ok := top["type"]; ok {
 		return &fault{
 			locate(c.content, "type"), KindPluginInList, "this is one plugin, and a .conflist file holds a list of plugins",
-			"rename it to " + scanner.Quote(strings.TrimSuffix(c.base, extension(c.base))+".conf") + `, or put the plugin in "plugins": [ ]`,
+			"rename it to " + scanner.Quote(strings.TrimSuffix(c.base, filepath.Ext(c.base))+".conf") + `, or put the plugin in "plugins": [ ]`,
 		}
 	}
 	return &fault{locate(c.content), KindNoPlugins, "there are no plugins", `add "plugins"` + c.otherCase("plugins")}

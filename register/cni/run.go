@@ -207,14 +207,10 @@ func (l *loop) guarded(networks []network) (made gocni.CNI, err error) {
 }
 
 func (l *loop) options() instanceOptions {
-	o := instanceOptions{
+	return instanceOptions{
 		confDir: l.cfg.ConfDir, binDirs: l.cfg.BinDirs, prefix: l.cfg.InterfacePrefix, max: max(l.cfg.MaxConfNum, 0),
 		min: l.cfg.MinNetworks, loopback: l.cfg.Loopback, options: slices.Clone(l.cfg.Options),
 	}
-	if o.loopback {
-		o.min++ // go-cni counts it
-	}
-	return o
 }
 
 // release lets those go that wait for a round, or an earlier one. 0: all of them.

@@ -57,6 +57,16 @@ func TestSlowInstance(t *testing.T) {
 		if want := []string{"a", "b", "d"}; !slices.Equal(made, want) {
 			t.Errorf("made were %q, want %q", made, want)
 		}
+
+		let = make(chan struct{})
+		hold.Store(true)
+		w.write("10-a.conflist", list("e"))
+		w.pass(settled)
+		w.write("10-a.conflist", broken)
+		w.pass(settled)
+		close(let)
+		w.pass(0)
+		w.is(Stale, "d") // what was being made is not what is there
 	})
 }
 
@@ -170,6 +180,12 @@ func TestStatusOff(t *testing.T) {
 // Retry does not wait for the next poll. Asked in a loop it fills no memory.
 func TestRetry(t *testing.T) {
 	bubble(t, Config{Interval: time.Hour}, func(w *world) {
+		for range 1000 {
+			w.s.Retry()
+		}
+		if len(w.s.mail) != 1 {
+			t.Errorf("there are %d mails", len(w.s.mail))
+		}
 		w.write("10-a.conflist", list("a"))
 		w.run()
 		w.pass(2 * time.Second)

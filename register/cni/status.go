@@ -2,10 +2,8 @@ package cni
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
-	"time"
+	"slices"
 
 	"github.com/containernetworking/cni/libcni"
 	"github.com/containernetworking/cni/pkg/types"
@@ -35,47 +33,19 @@ func (e *StatusError) Error() string {
 // Unwrap returns Err.
 func (e *StatusError) Unwrap() error { return e.Err }
 
-// errStuck is returned when a process cannot be ended, or a filesystem call does not return: a goroutine waits for it, and ends with it.
-var errStuck = errors.New("it does not end")
-
-// stuckAfter is how long askStatus waits, after its context ended, for what it has ended.
-const stuckAfter = 800 * time.Millisecond
-
 // askStatus runs the STATUS verb of the networks of cniVersion 1.1.0 and later, one plugin after the other, and returns the first error: nil says
-// that all are ready. It holds no lock and returns within a second after ctx ends (CN12). No process of a plugin's process group is left.
+// that all are ready. It holds no lock and returns when ctx ends (CN12), unless a process cannot be ended or a filesystem does not answer: the caller is not to wait for it.
+// No process of a plugin's process group is left.
 //
-// A plugin that does not know STATUS is not ready, as for every caller of libcni: its binary is for an older CNI, and refuses an ADD of this
-// cniVersion as well. One that is asked only for an older cniVersion is not run at all.
+// A plugin that does not know STATUS is not ready, as for every caller of libcni. STATUS came with cniVersion 1.1.0, and a plugin that is older than
+// that refuses an ADD of this version as well: its VERSION is asked, and the error says so. Those of a network of an older cniVersion are not run.
 func askStatus(ctx context.Context, dirs []string, networks []network) error {
-	return within(ctx, func() error { return askAll(ctx, dirs, networks) })
-}
-
-// within returns what ask does, or errStuck if it goes on for stuckAfter after ctx ended.
-func within(ctx context.Context, ask func() error) error {
-	answer := make(chan error, 1)
-	go func() { answer <- ask() }()
-	select {
-	case err := <-answer:
-		return err
-	case <-ctx.Done():
-	}
-	stuck := time.NewTimer(stuckAfter)
-	defer stuck.Stop()
-	select {
-	case err := <-answer:
-		return err
-	case <-stuck.C:
-		return fmt.Errorf("STATUS: %w: %w", context.Cause(ctx), errStuck)
-	}
-}
-
-func askAll(ctx context.Context, dirs []string, networks []network) error {
 	for _, n := range networks {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("STATUS of network %s was not asked: %w", shown(n.name), context.Cause(ctx))
 		}
 		// libcni may be given the same directories by several: it does not write to them.
-		err := libcni.NewCNIConfig(dirs, &runner{network: n.name}).GetStatusNetworkList(ctx, n.list)
+		err := libcni.NewCNIConfig(dirs, &runner{network: n.name, cniVersion: n.cniVersion}).GetStatusNetworkList(ctx, n.list)
 		if err != nil {
 			return err
 		}
@@ -84,17 +54,12 @@ func askAll(ctx context.Context, dirs []string, networks []network) error {
 }
 
 // statusText is the text of what a plugin says in the form of CNI.
-func statusText(e *types.Error, path string) string {
+func statusText(e *types.Error) string {
 	text := e.Msg
 	if e.Details != "" {
 		text += "; " + e.Details
 	}
 	text = scanner.Clean(text, maxText)
-	unknown := e.Code == types.ErrInvalidEnvironmentVariables && strings.Contains(e.Msg, "unknown CNI_COMMAND")
-	if unknown || e.Code == types.ErrIncompatibleCNIVersion {
-		return fmt.Sprintf("%s is made for a CNI older than the configuration's cniVersion (%s); install a newer one, or lower the cniVersion below %s",
-			scanner.Quote(path), text, version.Current())
-	}
 	if text == "" {
 		text = "it fails and does not say why"
 	}
@@ -102,4 +67,25 @@ func statusText(e *types.Error, path string) string {
 		text = fmt.Sprintf("%s (code %d)", text, e.Code)
 	}
 	return text
+}
+
+// olderText is the text of a plugin that is made for an older CNI than it is asked in, by the versions that it says it supports; empty if it is not.
+// What such a plugin answers to STATUS depends on its age, and not on STATUS: "missing containerID", "unknown CNI_COMMAND: STATUS".
+func olderText(path, asked, answer string, supported []string) string {
+	if len(supported) == 0 || slices.Contains(supported, asked) {
+		return ""
+	}
+	newest := ""
+	for _, v := range version.All.SupportedVersions() {
+		if slices.Contains(supported, v) {
+			newest = v
+		}
+	}
+	fix := "install a newer one"
+	text := scanner.Quote(path) + " does not support cniVersion " + asked
+	if newest != "" {
+		text += ", only up to " + newest
+		fix += ", or set the network's cniVersion to " + newest
+	}
+	return text + ", and has no good answer to STATUS: " + answer + "; " + fix
 }

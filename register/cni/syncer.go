@@ -25,7 +25,7 @@ type Syncer struct {
 	synced  chan struct{}
 	poke    chan struct{} // there may be something to do
 	current atomic.Pointer[gocni.CNI]
-	// status is askAll and make is instance, except where a test has them do as it says.
+	// status is askStatus and make is instance, except where a test has them do as it says.
 	status func(ctx context.Context, dirs []string, networks []network) error
 	make   func(networks []network, o instanceOptions) (gocni.CNI, error)
 
@@ -63,7 +63,7 @@ func New(cfg Config) (*Syncer, error) {
 		metrics: &metrics{},
 		synced:  make(chan struct{}),
 		poke:    make(chan struct{}, 1),
-		status:  askAll,
+		status:  askStatus,
 		make:    instance,
 		core:    newCore(cfg),
 		readers: map[*subscription]struct{}{},

@@ -173,6 +173,26 @@ func TestUnusedFile(t *testing.T) {
 	})
 }
 
+// CN1: what happens to other files is no change, not even for the pace.
+func TestOtherFiles(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		w.write("10-a.conflist", list("a"))
+		w.run()
+		w.pass(2 * time.Second)
+		w.happened(EventApplied, EventReady, EventSynced)
+		before := w.node.Calls(confDir, simfs.OpOpen)
+		for n := range 500 {
+			w.write(".10-a.conflist.swp", fmt.Sprint(n))
+			w.write(fmt.Sprintf("%d.txt", n%5), "")
+			w.pass(20 * time.Millisecond)
+		}
+		if polls := w.node.Calls(confDir, simfs.OpOpen) - before; polls < 40 || polls > 60 {
+			t.Errorf("there were %d polls in 10 s", polls)
+		}
+		w.happened()
+	})
+}
+
 // CN8: without files it is not ready, after the grace; the last good instance stays for removing pods.
 func TestAllGone(t *testing.T) {
 	for _, test := range []struct {
@@ -208,6 +228,12 @@ func TestAllGone(t *testing.T) {
 				} else {
 					w.happened(EventEmpty, EventNotReady)
 				}
+				w.remove(binDir + "/bridge") // the plugins go with their configuration: that is nothing to speak of
+				w.answers(func(context.Context) error { return errors.New("gone") })
+				w.pass(time.Minute)
+				w.happened()
+				w.answers(nil)
+				w.install("bridge")
 				w.write("10-a.conflist", broken)
 				w.pass(settled)
 				w.is(NotReady, "a") // what is gone is not brought back by what cannot be used
@@ -219,6 +245,37 @@ func TestAllGone(t *testing.T) {
 				}
 				w.happened(EventRejected, EventRepaired, EventReady)
 			})
+		})
+	}
+}
+
+// CN12: what comes after all files were gone is loading until its plugins have answered, be it what was in use before or not.
+func TestLoadingAfterGone(t *testing.T) {
+	for _, name := range []string{"a", "b"} {
+		bubble(t, Config{}, func(w *world) {
+			w.answers(func(ctx context.Context) error {
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case <-time.After(5 * time.Second):
+					return nil
+				}
+			})
+			w.write("10.conflist", listOf("1.1.0", "a"))
+			w.run()
+			w.pass(settled)
+			w.is(Loading, "a")
+			w.says("asked for their STATUS")
+			w.pass(5 * time.Second)
+			w.is(Ready, "a")
+			w.remove("10.conflist")
+			w.pass(settled)
+			w.is(NotReady, "a")
+			w.write("10.conflist", listOf("1.1.0", name))
+			w.pass(2 * time.Second)
+			w.is(Loading, name)
+			w.pass(10 * time.Second)
+			w.is(Ready, name)
 		})
 	}
 }
@@ -511,6 +568,23 @@ func TestStatusFails(t *testing.T) {
 		if lines := w.log.lines("WARN"); len(lines) != 1 {
 			t.Errorf("O1: the warnings are\n%s", strings.Join(lines, "\n"))
 		}
+
+		failing := func(tries int) {
+			w.answers(func(context.Context) error { return errors.New("agent not up") })
+			w.pass(DefaultStatusInterval)
+			for w.s.View().Status.Tries < tries {
+				w.pass(100 * time.Millisecond)
+			}
+		}
+		failing(4)
+		w.answers(nil)
+		w.pass(30 * time.Second)
+		w.is(Ready, "a")
+		w.wasAsked()
+		failing(2)
+		if asked := w.wasAsked(); asked[len(asked)-1]-asked[len(asked)-2] > 2*time.Second {
+			t.Errorf("after it was well the pauses do not begin anew: asked at %v", asked)
+		}
 	})
 }
 
@@ -554,6 +628,37 @@ func TestStatusHangs(t *testing.T) {
 			w.answers(nil)
 			w.pass(30 * time.Second)
 			w.is(Ready, "n4")
+		})
+	}
+}
+
+// CN12: a reload ends the asking of the plugins of before, whose answer then counts for nothing, and has the new ones asked at once.
+func TestStatusOfBefore(t *testing.T) {
+	for _, obeys := range []bool{true, false} {
+		bubble(t, Config{}, func(w *world) {
+			w.write("10-a.conflist", listOf("1.1.0", "a"))
+			w.run()
+			w.pass(settled)
+			w.happened(EventApplied, EventReady, EventSynced)
+			w.answers(func(ctx context.Context) error {
+				if obeys {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				time.Sleep(5 * time.Second) //nolint:forbidigo // the bubble's time
+				return errors.New("too late")
+			})
+			w.pass(DefaultStatusInterval)
+			w.answers(nil)
+			w.wasAsked()
+			w.write("10-a.conflist", listOf("1.1.0", "b"))
+			w.pass(settled)
+			if asked := w.wasAsked(); (len(asked) == 1) != obeys {
+				t.Errorf("the new ones were asked at %v", asked)
+			}
+			w.pass(5 * time.Second)
+			w.is(Ready, "b")
+			w.happened(EventApplied, EventDefaultChanged)
 		})
 	}
 }

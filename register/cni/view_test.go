@@ -54,7 +54,7 @@ func golden(t *testing.T, file string, v any) {
 // The JSON of a View and of Events with every field: docs/api.md.
 func TestViewGolden(t *testing.T) {
 	d := drive(t, Config{Name: "kata", ConfDir: "/net.d\xff", DefaultNetwork: "a"})
-	golden(t, "testdata/view-empty.golden.json", d.c.show(start))
+	golden(t, "testdata/view-empty.golden.json", d.c.show(day))
 	at := func(name, content string) scanner.Entry {
 		return scanner.Entry{Path: "/net.d\xff/" + name, File: &scanner.File{Content: content}}
 	}

@@ -8,6 +8,8 @@
   let timer = 0;        // of the next fetch
   let fetching = false;
   let again = false;
+  let cni = null;       // the newest answer to v1/cni; null: to be asked for
+  let cniText = "";     // of what is shown of it
   const rows = new Map(); // path → {tr, text}
 
   // Control characters, marks that turn text around, lone surrogates, blanks that are not blank: as \u{…}.
@@ -108,6 +110,73 @@
     return tr;
   }
 
+  const cniLevels = { ready: "good", stale: "warn", loading: "warn", "not ready": "bad" };
+  const fileLevels = { used: "good", broken: "bad", duplicate: "warn" };
+
+  // What a file says of itself, of a length that leaves room for the rest.
+  function brief(text) {
+    const letters = [...plain(text)];
+    return letters.length > 80 ? letters.slice(0, 80).join("") + "…" : letters.join("");
+  }
+
+  function place(e) { return e.line ? "line " + e.line + ", column " + e.column + ": " : ""; }
+
+  function fileRow(f) {
+    const tr = element("tr");
+    const why = [f.reason && own(plain(f.reason))];
+    if (f.error) why.push(own(place(f.error) + plain(f.error.text), "error"), element("small", "To mend it: " + plain(f.error.fix)));
+    tr.append(
+      cell("File is", plain(f.state), "phase " + (fileLevels[f.state] ?? "")),
+      cell("File", own(path(f, "path"), "path")),
+      cell("Network", [f.network && own(brief(f.network)), f.cni_version && element("small", brief(f.cni_version))], "plugin"),
+      cell("Plugins", f.plugins && own(brief(f.plugins.join(", ")))),
+      cell("Why", why, "reason"),
+    );
+    return tr;
+  }
+
+  function network(n) {
+    const p = element("p", "In use: ");
+    p.append(own(brief(n.name)), " as ", own(brief(n.interface)), ", plugins ", own(brief(n.plugins.map((x) => x.type).join(", "))));
+    for (const x of n.plugins) if (x.missing) p.append(element("small", plain(x.missing), "bad"));
+    return p;
+  }
+
+  // One CNI directory: its state, the networks in use, a verdict on each file.
+  function directory(d) {
+    const div = element("div", "", "cni");
+    const h = element("h3");
+    h.append(element("b", plain(d.state), "phase " + (cniLevels[d.state] ?? "")), own(path(d, "conf_dir"), "path"), d.name ? " of the runtime handler " : "");
+    if (d.name) h.append(own(plain(d.name)));
+    const error = d.message || d.last_error || d.scan_error;
+    div.append(h);
+    if (error) div.append(element("p", plain(error), d.ready ? "warn" : "bad"));
+    div.append(...d.networks.map(network));
+    if (d.files.length) {
+      const table = element("table"), head = element("tr");
+      for (const title of ["File is", "File", "Network", "Plugins", "Why"]) {
+        const th = element("th", title);
+        th.scope = "col";
+        head.append(th);
+      }
+      table.createTHead().append(head);
+      table.createTBody().append(...d.files.map(fileRow));
+      div.append(table);
+    }
+    return div;
+  }
+
+  function showCNI(answer) {
+    cni = answer;
+    const text = JSON.stringify(answer.directories.map((d) => [d.name, d.conf_dir, d.state, d.message, d.last_error, d.scan_error, d.networks, d.files]));
+    if (text === cniText) return;
+    cniText = text;
+    $("cni").hidden = answer.directories.length === 0;
+    for (const id of ["roots", "sockets"]) $(id).closest("section").hidden = answer.directories.length > 0 && view.roots.length === 0;
+    $("networks").replaceChildren(...answer.directories.map(directory));
+    counts();
+  }
+
   function options(select, words, kept) {
     while (select.options.length > kept) select.remove(kept);
     const chosen = select.dataset.chosen || "";
@@ -119,13 +188,20 @@
     select.value = [...select.options].some((o) => o.value === chosen) ? chosen : "";
   }
 
+  // It counts the phases, and says what it has counted.
+  function counts() {
+    const phases = new Map();
+    for (const s of view.sockets) phases.set(s.phase, (phases.get(s.phase) || 0) + 1);
+    const attention = view.sockets.filter(needsAttention).length + view.roots.filter((r) => r.error || !r.last_good_scan).length +
+      (cni ? cni.directories.filter((d) => d.state !== "ready" || d.scan_error || d.files.some((f) => f.state === "broken")).length : 0);
+    const parts = [[...phases].map(([p, n]) => n + " " + plain(p)).join(", "), attention ? attention + " need attention" : ""];
+    $("counts").textContent = parts.filter(Boolean).join("; ");
+    return phases;
+  }
+
   function show() {
     $("roots").tBodies[0].replaceChildren(...view.roots.map(rootRow));
-    const counts = new Map();
-    for (const s of view.sockets) counts.set(s.phase, (counts.get(s.phase) || 0) + 1);
-    const attention = view.sockets.filter(needsAttention).length + view.roots.filter((r) => r.error || !r.last_good_scan).length;
-    $("counts").textContent = [...counts].map(([p, n]) => n + " " + plain(p)).join(", ") + (attention ? "; " + attention + " need attention" : "");
-    options($("phase"), [...counts.keys()].sort(), 2);
+    options($("phase"), [...counts().keys()].sort(), 2);
     options($("type"), [...new Set(view.sockets.map((s) => s.plugin && s.plugin.type).filter(Boolean))].sort(), 1);
     const gone = new Set(rows.keys());
     for (const s of view.sockets) {
@@ -192,6 +268,10 @@
       const answer = await fetch("v1/view");
       if (answer.ok) {
         take(await answer.json());
+        if (view && (!cni || cni.directories.length)) { // a daemon keeps the directories it began with
+          const networks = await fetch("v1/cni");
+          if (networks.ok) showCNI(await networks.json());
+        }
         if (stream.readyState === EventSource.CLOSED) live("wait", "no live events, too many read them; refreshed every 5 s");
       }
     } catch { /* the stream says that the daemon is away */ }
@@ -209,10 +289,13 @@
     const li = element("li");
     const time = element("time", new Date(e.time).toLocaleTimeString());
     time.dateTime = e.time;
-    const bad = ["failing", "rejected", "unreachable", "not_acknowledged", "root_failing", "lost"].includes(e.kind);
+    const bad = ["failing", "rejected", "unreachable", "not_acknowledged", "root_failing", "lost",
+      "cni_rejected", "cni_empty", "cni_plugins_missing", "cni_status_failing", "cni_scan_failing", "cni_not_ready", "cni_lost"].includes(e.kind);
     li.append(time, element("b", plain(e.kind).replaceAll("_", " "), bad ? "bad" : ""));
     if (e.plugin) li.append(own(plain(e.plugin.name)));
     if (e.path || e.root) li.append(own(path(e, e.path ? "path" : "root"), "path"));
+    if (e.conf_dir) li.append(own(path(e, "conf_dir"), "path"));
+    if (e.network) li.append(own(plain(e.network)));
     const more = [e.lost && e.lost + " events are missing here", e.reason && plain(e.reason), e.error && plain(e.error), e.report && e.report.message && plain(e.report.message)];
     for (const m of more) if (m) li.append(own(m));
     const list = $("events");
@@ -238,9 +321,12 @@
     stream.onmessage = (message) => {
       const e = JSON.parse(message.data);
       if (e.view) {
+        cni = null; // another daemon may have others
         take(e.view);
+        soon();
         return;
       }
+      if (e.cni_view) return;
       note(e);
       soon();
     };
