@@ -156,8 +156,9 @@ func (r *real) called() (calls []string) {
 	return calls
 }
 
-// cache ends a test that cannot write where libcni keeps results, which go-cni lets nobody choose.
-func cache(t *testing.T) {
+// cache ends a test that cannot write where libcni keeps results, which go-cni lets nobody choose. It returns how the test's containers are to be called, whose
+// results are removed at the end.
+func cache(t *testing.T) (id string) {
 	t.Helper()
 	const dir = "/var/lib/cni/results"
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -166,22 +167,27 @@ func cache(t *testing.T) {
 		}
 		t.Skipf("libcni's results cannot be kept: %v", err)
 	}
+	id = fmt.Sprintf("plugpoll-%s-%d", t.Name(), os.Getpid())
 	t.Cleanup(func() {
+		kept, _ := filepath.Glob(filepath.Join(dir, "*-"+id+"*"))
+		for _, path := range kept {
+			_ = os.Remove(path)
+		}
 		_ = os.Remove(dir) // if nothing else is in it
 		_ = os.Remove(filepath.Dir(dir))
 	})
+	return id
 }
 
 // CN6: while an ADD of 3 s runs, the configuration is replaced, asked for its status and broken as if it did not; the instance that adds is the one of before.
 func TestLongADD(t *testing.T) {
 	t.Parallel()
-	cache(t)
+	id := cache(t)
 	r := startReal(t, Config{}, "long")
 	r.flag("slow", true)
 	r.write("10-a.conflist", listOf("1.1.0", "before", "long"))
 	r.waitsFor(Ready, "before")
 	adder := r.s.CNI()
-	id := fmt.Sprintf("plugpoll-add-%d", os.Getpid())
 	began := time.Now()
 	added := make(chan error, 1)
 	go func() {
@@ -214,11 +220,11 @@ func TestLongADD(t *testing.T) {
 // CN7, CN8: pods are removed while the configuration is broken, and when it is gone.
 func TestRemoveWithoutConfiguration(t *testing.T) {
 	t.Parallel()
-	cache(t)
+	name := cache(t)
 	r := startReal(t, Config{}, "plugin")
 	r.write("10-a.conflist", listOf("1.1.0", "a", "plugin"))
 	r.waitsFor(Ready, "a")
-	id := func(n int) string { return fmt.Sprintf("plugpoll-remove-%d-%d", os.Getpid(), n) }
+	id := func(n int) string { return fmt.Sprintf("%s-%d", name, n) }
 	var want []string
 	for n := range 3 {
 		result, err := r.s.CNI().Setup(t.Context(), id(n), "/ns")
