@@ -11,7 +11,7 @@ import (
 // changeCases are the changes of CN4, and those that are none (CN1, CN2).
 var changeCases = []changeCase{
 	// Files made and written.
-	{name: "file made in an empty directory", lay: func(d *disk) { d.mkdir("") }, first: none, steps: []change{
+	{name: "file made in an empty directory", lay: func(d *disk) { d.mkdir("") }, first: nothing, steps: []change{
 		to("a", func(d *disk) { d.write("10-a.conflist", list("a")) }),
 	}},
 	{name: "file made before the one in use", steps: []change{
@@ -67,7 +67,7 @@ var changeCases = []changeCase{
 		spoils(func(d *disk) { d.write("10-a.conflist", broken) }),
 		back(func(d *disk) { d.write("10-a.conflist", list("a")) }),
 	}},
-	{name: "name in capitals, then in small letters", lay: func(d *disk) { d.mkdir("") }, first: none, steps: []change{
+	{name: "name in capitals, then in small letters", lay: func(d *disk) { d.mkdir("") }, first: nothing, steps: []change{
 		{state: NotReady, quiet: true, do: func(d *disk) { d.write("10-a.CONFLIST", list("a")) }},
 		to("a", func(d *disk) { d.move("10-a.CONFLIST", "10-a.conflist") }),
 	}},
@@ -161,7 +161,7 @@ var changeCases = []changeCase{
 	{name: "link swapped to equal bytes", lay: func(d *disk) { linked(d); d.write("../same", list("a")) }, steps: []change{
 		quiet(func(d *disk) { d.repoint("../same", "10-a.conflist") }),
 	}},
-	{name: "ConfigMap set up first", lay: func(d *disk) { d.mkdir("") }, first: none, steps: []change{
+	{name: "ConfigMap set up first", lay: func(d *disk) { d.mkdir("") }, first: nothing, steps: []change{
 		to("a", func(d *disk) { d.volume("a") }),
 	}},
 	{name: "ConfigMap swapped twice", lay: func(d *disk) { d.mkdir(""); d.volume("a") }, steps: []change{
@@ -180,7 +180,7 @@ var changeCases = []changeCase{
 	}},
 
 	// The directory.
-	{name: "directory made", lay: func(*disk) {}, first: none, steps: []change{
+	{name: "directory made", lay: func(*disk) {}, first: nothing, steps: []change{
 		to("a", func(d *disk) { d.dir("", "a") }),
 	}},
 	{name: "directory removed and made again", steps: []change{
@@ -213,7 +213,7 @@ var changeCases = []changeCase{
 	{name: "directory is a link, swapped by unlink and link", lay: func(d *disk) { linkedDir(d) }, steps: []change{
 		to("b", func(d *disk) { d.remove(""); d.symlink("b", "") }),
 	}},
-	{name: "directory is a link to nothing, and then to something", lay: func(d *disk) { linkedDir(d); d.repoint("nothing", "") }, first: none, steps: []change{
+	{name: "directory is a link to nothing, and then to something", lay: func(d *disk) { linkedDir(d); d.repoint("nothing", "") }, first: nothing, steps: []change{
 		to("a", func(d *disk) { d.move("../a", "../nothing") }),
 	}},
 	{name: "directory turned into a link", steps: []change{

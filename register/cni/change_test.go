@@ -22,7 +22,7 @@ type changeCase struct {
 	name string
 	// lay makes what is there before. nil: the file 10-a.conflist, of the network a.
 	lay func(d *disk)
-	// first is the network in use then. "": a; none: there is none.
+	// first is the network in use then. "": a; nothing: there is none.
 	first string
 	steps []change
 	// on is what it takes. 0: any filesystem.
@@ -37,7 +37,7 @@ const (
 	binds                  // mounts of a file, and of what is elsewhere: what simfs has not
 )
 
-const none = "none"
+const nothing = "nothing"
 
 // change is one step of a case, and what it comes to.
 type change struct {
@@ -239,7 +239,7 @@ func (c changeCase) network() (State, string) {
 	switch c.first {
 	case "":
 		return Ready, "a"
-	case none:
+	case nothing:
 		return NotReady, ""
 	}
 	return Ready, c.first
