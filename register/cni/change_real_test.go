@@ -4,6 +4,7 @@ package cni
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -30,7 +31,6 @@ type subject struct {
 
 	mu     sync.Mutex
 	events []EventKind
-	cancel context.CancelFunc
 	ended  chan error
 }
 
@@ -119,7 +119,7 @@ func takeStep(t *testing.T, subjects map[string]*subject, i int) bool {
 }
 
 func (s *subject) fault(i int, text string) {
-	s.faults = append(s.faults, "change "+string(rune('1'+i))+": "+text)
+	s.faults = append(s.faults, fmt.Sprintf("change %d: %s", i+1, text))
 }
 
 // start lays what is there before in base, and starts a Syncer.
