@@ -1,5 +1,5 @@
 // Package conformance tells whether what meets plugpoll keeps its side: a filesystem that is to be polled ([FS]), a plugin that is to be registered ([Plugin]),
-// a handler that is to take plugins over ([Handler]).
+// a handler that is to take plugins over ([Handler]), a registrar that is to find plugins and hand them over ([Registrar]).
 //
 // # Use
 //
@@ -25,6 +25,7 @@
 //   - Each rule is about one thing: a subject that breaks it breaks that one alone (the tests of this package hold every rule to it).
 //   - A subject that hangs or panics breaks a rule, not the suite.
 //   - A plugin is asked what it is, and nothing else unless its subject allows it. A filesystem is changed in the given directory only, and left as it was.
+//   - A registrar is run in directories of the suite's only, which are removed.
 //
 // It does not test what a plugin does: no call of the CSI, device plugin or DRA API is made.
 package conformance

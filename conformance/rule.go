@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -20,9 +19,10 @@ const (
 	maxSeen = 2048
 )
 
-// Rule is one duty of a subject. FS, Plugin and Handler return those of theirs, in the order in which they are best checked.
+// Rule is one duty of a subject. FS, Plugin, Handler and Registrar return those of theirs, in the order in which they are best checked.
 type Rule struct {
-	// ID is that of the promise in docs/contract.md which the rule is the other side of, as R16, or one of the suite's own: FS1, P1, H1. It stays as it is.
+	// ID is that of the promise in docs/contract.md which the rule is the other side of, as R16, or one of the suite's own: FS1, P1, H1. Where a suite has several
+	// of one promise a word tells them apart, as R9-others. It stays as it is.
 	ID string
 	// Sentence says what must hold.
 	Sentence string
@@ -33,17 +33,23 @@ type Rule struct {
 
 	needs []string // rules without which this one tells nothing
 	check func(ctx context.Context) error
+	see   func(ctx context.Context) (string, error) // in place of check: it also says what was seen where the rule holds
+	apart bool                                      // it may be checked while others are, and gains from it, since it mostly waits
 }
 
-// Check returns nil if the subject keeps the rule, or the rule is skipped, a *Broken if it does not, and ctx's error if that ends before this is known. A
-// subject that panics, or takes longer than a minute, breaks the rule; a call of it that does not return is left behind.
-func (r Rule) Check(ctx context.Context) error {
+// Check returns nil if the subject keeps the rule, or the rule is skipped, a *Broken if it does not, and ctx's error if that ends before this is known. Any other
+// error says why the check itself could not be made, as on a full disk. A subject that panics, or takes longer than a minute, breaks the rule; a call of it that
+// does not return is left behind.
+func (r Rule) Check(ctx context.Context) error { return r.result(ctx).Err }
+
+// result is what comes of the rule by itself.
+func (r Rule) result(ctx context.Context) Result {
 	if r.Skip != "" {
-		return nil
+		return Result{Rule: r, Skipped: r.Skip}
 	}
 	limited, cancel := context.WithTimeout(ctx, ruleTime)
 	defer cancel()
-	done := make(chan error, 1)
+	seen, done := "", make(chan error, 1)
 	go func() {
 		err := errGoexit
 		defer func() {
@@ -52,17 +58,39 @@ func (r Rule) Check(ctx context.Context) error {
 			}
 			done <- err
 		}()
-		err = r.check(limited)
+		if r.see == nil {
+			err = r.check(limited)
+			return
+		}
+		seen, err = r.see(limited)
 	}()
 	err := await(limited, done)
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return ctx.Err()
+	if err == nil {
+		return Result{Rule: r, Seen: seen}
 	}
-	return &Broken{Rule: r, Seen: err}
+	if ctx.Err() != nil {
+		return Result{Rule: r, Err: ctx.Err()}
+	}
+	if lack, ok := errors.AsType[lacking](err); ok {
+		return Result{Rule: r, Skipped: string(lack)}
+	}
+	if ours, ok := errors.AsType[fault](err); ok {
+		return Result{Rule: r, Err: ours}
+	}
+	return Result{Rule: r, Err: &Broken{Rule: r, Seen: err}}
 }
+
+// lacking is why a rule turned out not to be checkable here: what the system refuses is known only once it was asked.
+type lacking string
+
+func (l lacking) Error() string { return string(l) }
+
+// fault is an error of what a check does itself, which is none of the subject's.
+type fault struct{ error }
+
+func (f fault) Error() string { return "the check could not be made: " + f.error.Error() }
+
+func (f fault) Unwrap() error { return f.error }
 
 var (
 	errGoexit = errors.New("it ended its goroutine (runtime.Goexit) and did not return")
@@ -109,64 +137,10 @@ type Result struct {
 	Rule Rule
 	// Err is nil if the rule holds, or was skipped; else as from Rule.Check.
 	Err error
+	// Seen is what was seen of a rule that holds, as how long something took. Most rules say nothing.
+	Seen string
 	// Skipped is why the rule was not checked: its Skip, or the rule that it builds on and that does not hold. Empty: it was checked.
 	Skipped string
-}
-
-// Check checks rules one after the other. One that builds on a broken rule is skipped, since it would only say the same again; Rule.Check by itself does not know
-// of others. It ends early if ctx does, with that error in the last Result.
-func Check(ctx context.Context, rules []Rule) iter.Seq[Result] {
-	return func(yield func(Result) bool) {
-		broken := map[string]bool{}
-		for _, r := range rules {
-			res := checkOne(ctx, r, broken)
-			if !yield(res) || ctx.Err() != nil {
-				return
-			}
-		}
-	}
-}
-
-func checkOne(ctx context.Context, r Rule, broken map[string]bool) Result {
-	if r.Skip != "" {
-		return Result{Rule: r, Skipped: r.Skip}
-	}
-	for _, id := range r.needs {
-		if broken[id] {
-			broken[r.ID] = true // what builds on this one tells nothing either
-			return Result{Rule: r, Skipped: id + " does not hold"}
-		}
-	}
-	err := r.Check(ctx)
-	broken[r.ID] = err != nil
-	return Result{Rule: r, Err: err}
-}
-
-// tester is the part of *testing.T that Test needs: this package is linked by the command, and testing must not be.
-type tester[T any] interface {
-	Helper()
-	Context() context.Context
-	Run(name string, f func(T)) bool
-	Errorf(format string, args ...any)
-	Skip(args ...any)
-}
-
-// Test runs each rule as a subtest named by its id, which fails with what was seen, the sentence that this breaks, and what to do. t is a *testing.T or *testing.B. Inside a
-// testing/synctest bubble, where there are no subtests, use Check.
-func Test[T tester[T]](t T, rules []Rule) {
-	t.Helper()
-	broken := map[string]bool{}
-	for _, r := range rules {
-		t.Run(r.ID, func(t T) {
-			t.Helper()
-			switch res := checkOne(t.Context(), r, broken); {
-			case res.Skipped != "":
-				t.Skip(res.Skipped)
-			case res.Err != nil:
-				t.Errorf("%v\n%s", res.Err, r.Fix)
-			}
-		})
-	}
 }
 
 // without marks the rules that a subject says it lacks.

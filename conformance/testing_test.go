@@ -78,6 +78,26 @@ func TestHandler(t *testing.T) {
 	}))
 }
 
+func TestRegistrar(t *testing.T) {
+	conformance.Test(t, conformance.Registrar(conformance.RegistrarSubject{
+		Run: func(ctx context.Context, dir string, handlers map[string]register.KubeletHandler) error {
+			m, err := register.NewManager(register.Config{Roots: []scanner.Config{{Root: dir}}, LivenessGrace: 2 * time.Second}) // your registrar
+			if err != nil {
+				return err
+			}
+			for pluginType, h := range handlers {
+				if err := m.AddHandler(pluginType, register.Kubelet(h, false)); err != nil {
+					return err
+				}
+			}
+			return m.Run(ctx)
+		},
+		Grace:    2 * time.Second,  // that it gives a plugin which does not answer any more
+		Patience: 30 * time.Second, // on a machine that is busy; 0: 10 s
+		Lacks:    []string{},       // the ids of rules that it is known not to keep
+	}))
+}
+
 func startPlugin(t *testing.T) (socket string) {
 	t.Helper()
 	p := &fakePlugin{}
@@ -99,4 +119,28 @@ func ExampleCheck() {
 	}
 	// Output:
 	// P6: versions ["1.0.0"] (1 in all) name no supported service, want the gRPC service "v1.DRAPlugin" or "v1beta1.DRAPlugin" among them. That breaks: Its versions fit its type.
+}
+
+// A registrar that does nothing is told so once.
+func ExampleRegistrar() {
+	rules := conformance.Registrar(conformance.RegistrarSubject{
+		Run: func(ctx context.Context, _ string, _ map[string]register.KubeletHandler) error {
+			<-ctx.Done()
+			return nil
+		},
+		Patience: 100 * time.Millisecond,
+	})
+	skipped := 0
+	for result := range conformance.Check(context.Background(), rules) {
+		switch {
+		case result.Err != nil:
+			fmt.Println(result.Err)
+		case result.Skipped != "":
+			skipped++
+		}
+	}
+	fmt.Println("skipped:", skipped == len(rules)-1)
+	// Output:
+	// R1: no Notify(true) of "a" within 100ms. That breaks: A plugin is asked, validated, registered and told that it is, in this order.
+	// skipped: true
 }

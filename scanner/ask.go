@@ -30,15 +30,17 @@ func (w *scan) attempt(ctx context.Context) (_ *scan, unchanged bool, err error)
 	defer w.end()
 	if w.cfg.Each == nil && len(w.held) == 0 {
 		whole := *w
+		var same bool // these two and whole may still be written to if the job is given up
+		var failed error
 		stuck, ended := w.ask(ctx, func(c *caller) {
 			whole.caller, whole.nested = c, true
-			unchanged, err = whole.run(ctx)
+			same, failed = whole.run(ctx)
 		})
 		if ended != nil {
 			return w, false, ended
 		}
 		if stuck == nil {
-			return &whole, unchanged, err
+			return &whole, same, failed
 		}
 	}
 	unchanged, err = w.run(ctx)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,15 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// testType is the type of plugins that say no other.
+// testType is the type of the plugins.
 const testType = "CSIPlugin"
 
 // farm is a process with any number of real plugins. Of each it says "listening" when its socket listens and is in place, "removed" when its socket is
@@ -61,8 +57,6 @@ func (f *farm) obey(o order) (note, error) {
 			return note{}, err
 		}
 		return note{}, f.start(o, o.Path)
-	case "stop": // as a plugin should: it removes its socket and ends
-		return note{}, errors.Join(f.remove(o.Path), p.end())
 	case "unlink": // its socket is removed, and it lives on
 		return note{}, f.remove(o.Path)
 	case "rebind": // the socket is removed and made anew at once
@@ -132,13 +126,8 @@ func listen(path string) (*net.UnixListener, error) {
 	return net.ListenUnix("unix", &net.UnixAddr{Name: fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path)), Net: "unix"})
 }
 
-func (p *plugin) GetInfo(ctx context.Context, _ *registerapi.InfoRequest) (*registerapi.PluginInfo, error) {
-	select {
-	case <-time.After(p.Delay):
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	return &registerapi.PluginInfo{Type: cmp.Or(p.Type, testType), Name: p.Name, SupportedVersions: []string{"1.0.0"}}, nil
+func (p *plugin) GetInfo(context.Context, *registerapi.InfoRequest) (*registerapi.PluginInfo, error) {
+	return &registerapi.PluginInfo{Type: testType, Name: p.Name, SupportedVersions: []string{"1.0.0"}}, nil
 }
 
 func (p *plugin) NotifyRegistrationStatus(_ context.Context, s *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
@@ -150,8 +139,5 @@ func (p *plugin) NotifyRegistrationStatus(_ context.Context, s *registerapi.Regi
 	n.Path = p.path
 	p.mu.Unlock()
 	p.say(n)
-	if p.Mute {
-		return nil, status.Error(codes.Internal, "not today")
-	}
 	return &registerapi.RegistrationStatusResponse{}, nil
 }

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -25,6 +23,8 @@ import (
 type Registrar interface {
 	// Start has it watch dir and give the plugins of each type to a handler, until Stop. It does not wait for the first look.
 	Start(dir string, handlers map[string]cache.PluginHandler) error
+	// Add gives it another handler while it runs.
+	Add(pluginType string, h cache.PluginHandler) error
 	// Stop ends it.
 	Stop() error
 }
@@ -37,6 +37,7 @@ var registrars = map[string]func() Registrar{
 
 // plugpoll is a Manager with its default settings, at the log level of `plugpoll run`.
 type plugpoll struct {
+	*register.Manager
 	stop  context.CancelFunc
 	ended chan error
 }
@@ -49,8 +50,9 @@ func (p *plugpoll) Start(dir string, handlers map[string]cache.PluginHandler) er
 	if err != nil {
 		return err
 	}
+	p.Manager = m
 	for pluginType, h := range handlers {
-		if err := m.AddHandler(pluginType, register.Kubelet(h, false)); err != nil {
+		if err := p.Add(pluginType, h); err != nil {
 			return err
 		}
 	}
@@ -61,6 +63,10 @@ func (p *plugpoll) Start(dir string, handlers map[string]cache.PluginHandler) er
 	return nil
 }
 
+func (p *plugpoll) Add(pluginType string, h cache.PluginHandler) error {
+	return p.AddHandler(pluginType, register.Kubelet(h, false))
+}
+
 func (p *plugpoll) Stop() error {
 	p.stop()
 	return <-p.ended
@@ -68,23 +74,29 @@ func (p *plugpoll) Stop() error {
 
 // kubelet is the kubelet's plugin manager, with all sources of pods ready.
 type kubelet struct {
+	pluginmanager.PluginManager
 	cancel context.CancelFunc
 	stop   chan struct{}
 	ended  chan struct{}
 }
 
 func (k *kubelet) Start(dir string, handlers map[string]cache.PluginHandler) error {
-	m := pluginmanager.NewPluginManager(dir, nil) // it keeps the recorder of events and never uses it
+	k.PluginManager = pluginmanager.NewPluginManager(dir, nil) // it keeps the recorder of events and never uses it
 	for pluginType, h := range handlers {
-		m.AddHandler(pluginType, h)
+		k.AddHandler(pluginType, h)
 	}
 	var ctx context.Context
 	ctx, k.cancel = context.WithCancel(context.Background())
 	k.stop, k.ended = make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(k.ended)
-		m.Run(ctx, config.NewSourcesReady(func(sets.Set[string]) bool { return true }), k.stop)
+		k.Run(ctx, config.NewSourcesReady(func(sets.Set[string]) bool { return true }), k.stop)
 	}()
+	return nil
+}
+
+func (k *kubelet) Add(pluginType string, h cache.PluginHandler) error {
+	k.AddHandler(pluginType, h)
 	return nil
 }
 
@@ -95,17 +107,16 @@ func (k *kubelet) Stop() error {
 	return nil
 }
 
-// agent is a process with a Registrar and one handler. It says "validate" and "deregister" when these calls begin, and "register" when that ends without an error.
+// agent is a process with a Registrar and one handler of its own, or handlers that are a remote's. It says "validate" and "deregister" when these calls begin, and "register" when that ends without an error.
 type agent struct {
 	*mouthpiece
 	peer Registrar
 
-	mu    sync.Mutex
-	fails map[[2]string]int // so many calls of a kind for a name are still to fail
+	*remote
 }
 
 func playAgent(say *mouthpiece, peer Registrar) {
-	a := &agent{mouthpiece: say, peer: peer, fails: map[[2]string]int{}}
+	a := &agent{mouthpiece: say, peer: peer, remote: newRemote(say, peer)}
 	obeyAll(say, a.obey)
 }
 
@@ -115,42 +126,20 @@ func (a *agent) obey(o order) (note, error) {
 		return note{}, a.peer.Start(o.Path, map[string]cache.PluginHandler{testType: a})
 	case "stop":
 		return note{}, a.peer.Stop()
-	case "fail": // Call fails for Name so many Times, by a panic if it is "panic"
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.fails[[2]string{o.Call, o.Name}] = o.Times
-		return note{}, nil
 	case "usage":
 		return note{Usage: measure()}, nil
 	}
-	return note{}, errors.New("an agent cannot do that")
-}
-
-func (a *agent) failing(call, name string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	key := [2]string{call, name}
-	if a.fails[key] == 0 {
-		return false
-	}
-	a.fails[key]--
-	return true
+	return a.remote.obey(o)
 }
 
 // ValidatePlugin is one of the handler's calls.
 func (a *agent) ValidatePlugin(_ context.Context, name, endpoint string, _ []string) error {
 	a.say(note{What: "validate", Path: endpoint, Name: name})
-	if a.failing("validate", name) {
-		return errors.New("not today")
-	}
 	return nil
 }
 
 // RegisterPlugin is one of the handler's calls.
 func (a *agent) RegisterPlugin(_ context.Context, name, endpoint string, _ []string, _ *time.Duration) error {
-	if a.failing("panic", name) {
-		panic("the handler was told to")
-	}
 	a.say(note{What: "register", Path: endpoint, Name: name})
 	return nil
 }

@@ -24,19 +24,18 @@ func clock() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// order is what a process is told, a line of JSON on its standard input. farm.obey and agent.obey say what each does.
+// order is what a process is told, a line of JSON on its standard input. farm.obey, agent.obey and remote.obey say what each does.
 type order struct {
-	ID    int           `json:",omitempty"`
-	Do    string        `json:",omitempty"`
-	Path  string        `json:",omitempty"`
-	To    string        `json:",omitempty"`
-	Type  string        `json:",omitempty"`
-	Name  string        `json:",omitempty"`
-	Delay time.Duration `json:",omitempty"` // of GetInfo
-	Mute  bool          `json:",omitempty"` // NotifyRegistrationStatus fails
-	Call  string        `json:",omitempty"` // of the handler
-	Times int           `json:",omitempty"`
-	All   []order       `json:",omitempty"`
+	ID    int      `json:",omitempty"` // 0: nobody waits for the answer
+	Do    string   `json:",omitempty"`
+	Path  string   `json:",omitempty"`
+	To    string   `json:",omitempty"`
+	Name  string   `json:",omitempty"`
+	Types []string `json:",omitempty"` // of plugins
+	Seq   int      `json:",omitempty"` // of the call of a handler that is answered
+	Error []byte   `json:",omitempty"` // its error; bytes, since JSON would change what is no UTF-8
+	Panic bool     `json:",omitempty"` // it panicked
+	All   []order  `json:",omitempty"`
 }
 
 // note is what a process says, a line of JSON on its standard output: the answer to the order ID, or something that happened.
@@ -48,6 +47,11 @@ type note struct {
 	Name  string        `json:",omitempty"`
 	Error string        `json:",omitempty"`
 	Usage *usage        `json:",omitempty"`
+
+	Call     string   `json:",omitempty"` // of a handler
+	Seq      int      `json:",omitempty"` // its number
+	Type     string   `json:",omitempty"` // of the plugin
+	Versions []string `json:",omitempty"` // likewise
 }
 
 // usage is what a process takes.
@@ -198,6 +202,13 @@ func (p *child) awaitAll(ctx context.Context, mark, n int, wanted func(note) boo
 		case <-more:
 		}
 	}
+}
+
+// send has the process do something, and does not wait for it.
+func (p *child) send(o order) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return json.NewEncoder(p.in).Encode(o)
 }
 
 // order has the process do something, and returns when it is done.

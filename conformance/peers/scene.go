@@ -4,23 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
-	"sync"
 	"time"
 )
-
-// rule is something of docs/contract.md that can be seen from outside.
-type rule struct {
-	id, sentence string
-	// check returns what was seen. An error that is no fault says that the rule is not kept, and how.
-	check func(*scene) (string, error)
-	// noInotify has the registrar run where the kernel has no inotify instance to give.
-	noInotify bool
-}
 
 // fault is an error of ours, not of a registrar.
 type fault struct{ error }
@@ -133,86 +120,4 @@ func within(s *scene, c *child, mark, n int, happened, name string, limit time.D
 // told waits until a plugin is told that it is registered.
 func (s *scene) told(name string, limit time.Duration) (note, error) {
 	return within(s, s.farm, 0, 1, "told", name, limit)
-}
-
-// after shows how long something took.
-func after(n note, since time.Duration) string {
-	return fmt.Sprintf("%.2f s", (n.At - since).Seconds())
-}
-
-// verdict is what came of a rule.
-type verdict struct {
-	mark, seen string
-}
-
-func (r rule) on(ctx context.Context, peer string) (v verdict) {
-	defer func() {
-		switch p := recover().(type) {
-		case nil:
-		case fault:
-			v = verdict{"?", p.Error()}
-		default:
-			panic(p)
-		}
-	}()
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
-	defer cancel()
-	var by []string
-	if r.noInotify {
-		by = []string{"unshare", "--user", "--map-root-user", "sh", "-euc", `echo 0 >/proc/sys/user/max_inotify_instances; exec "$@"`, "noinotify"}
-	}
-	s, end, err := newScene(ctx, peer, by...)
-	must(err)
-	defer end()
-	seen, err := r.check(s)
-	if err != nil {
-		return verdict{"✗", err.Error()}
-	}
-	return verdict{"✓", seen}
-}
-
-// judge holds every registrar to every rule that matches, many at a time, prints the table and returns how many plugpoll was not seen to keep.
-func judge(ctx context.Context, out io.Writer, matches *regexp.Regexp) (broken int) {
-	peers := []string{"plugpoll", "kubelet"}
-	verdicts := make([]map[string]verdict, len(rules))
-	places := make(chan struct{}, 8)
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	for i, r := range rules {
-		if !matches.MatchString(r.id + " " + r.sentence) {
-			continue
-		}
-		verdicts[i] = map[string]verdict{}
-		for _, peer := range peers {
-			places <- struct{}{}
-			all.Go(func() {
-				defer func() { <-places }()
-				v := r.on(ctx, peer)
-				mu.Lock()
-				defer mu.Unlock()
-				verdicts[i][peer] = v
-			})
-		}
-	}
-	all.Wait()
-	fmt.Fprintf(out, "\n| rule | | plugpoll | kubelet |\n|---|---|---|---|\n")
-	kept := map[string]int{}
-	held := 0
-	for i, r := range rules {
-		if verdicts[i] == nil {
-			continue
-		}
-		held++
-		fmt.Fprintf(out, "| %s | %s |", r.id, r.sentence)
-		for _, peer := range peers {
-			v := verdicts[i][peer]
-			if v.mark == "✓" {
-				kept[peer]++
-			}
-			fmt.Fprintf(out, " %s %s |", v.mark, strings.ReplaceAll(v.seen, "|", "/"))
-		}
-		fmt.Fprintln(out)
-	}
-	fmt.Fprintf(out, "| | kept, of %d | %d | %d |\n\n", held, kept["plugpoll"], kept["kubelet"])
-	return held - kept["plugpoll"]
 }
