@@ -306,6 +306,11 @@ var changeCases = []changeCase{
 		quiet(func(d *disk) { d.must(d.fs.Chmod(d.at("10-a.conflist"), 0o600)) }),
 		quiet(func(d *disk) { d.must(d.fs.Chmod(d.at(""), 0o700)) }),
 	}},
+	{name: "unreadable for others, and for all but root", on: root, steps: []change{
+		quiet(func(d *disk) { d.must(d.fs.Chmod(d.at("10-a.conflist"), 0)) }),
+		quiet(func(d *disk) { d.must(d.fs.Chmod(d.at(""), 0)) }),
+		quiet(func(d *disk) { d.must(d.fs.Chmod(d.at(""), 0o755)); d.must(d.fs.Chmod(d.at("10-a.conflist"), 0o644)) }),
+	}},
 	{name: "owner changed", steps: []change{
 		quiet(func(d *disk) { d.must(d.fs.Chown(d.at("10-a.conflist"), owner(), -1)) }),
 	}},

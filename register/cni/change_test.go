@@ -33,6 +33,7 @@ type need int
 
 const (
 	links  need = iota + 1 // hard links, FIFOs: what simfs has not
+	root                   // whom no mode keeps out; for others TestUnreadableFile has a filesystem that refuses
 	mounts                 // root, on Linux
 	binds                  // mounts of a file, and of what is elsewhere: what simfs has not
 )
