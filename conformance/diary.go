@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -138,7 +137,7 @@ func (s *stage) silent(mark int, unwanted func(event) bool) (string, error) {
 		return "", err
 	}
 	if found := s.since(mark, unwanted); len(found) > 0 {
-		return "", fmt.Errorf("%d calls within %v, the first %s of %q at %s", len(found), s.Quiet, found[0].what, found[0].name, scanner.Quote(filepath.Base(found[0].path)))
+		return "", fmt.Errorf("%d calls within %v, the first %s of %q at %s", len(found), s.Quiet, found[0].what, found[0].name, scanner.Quote(found[0].path))
 	}
 	return fmt.Sprintf("none in %v", s.Quiet), nil
 }
