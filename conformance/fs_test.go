@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -402,6 +404,18 @@ func TestFSOfSystem(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+	conformance.Test(t, conformance.FS(conformance.FSSubject{Dir: dir}))
+}
+
+// On Linux a socket can be made at a path of any length, so the suite can.
+func TestFSOfLongPath(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has a way round the limit of a socket's path")
+	}
+	dir := filepath.Join(t.TempDir(), strings.Repeat("n", 200))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	conformance.Test(t, conformance.FS(conformance.FSSubject{Dir: dir}))
 }
 

@@ -61,7 +61,7 @@ func (b bench) listings() []dirRule {
 		switch _, links := b.FS.(afero.Linker); {
 		case r.ID == "U3" && b.Break == nil:
 			rules[i].Skip = "the subject has no way to have a listing fail (Break)"
-		case r.ID == "FS7" && b.FSSubject.Socket == nil && !b.onOS():
+		case r.ID == "FS7" && b.Socket == nil && !b.onOS():
 			rules[i].Skip = "the subject has no way to make a socket (Socket): files stand in for them"
 		case r.ID == "D5" && !links:
 			rules[i].Skip = "the filesystem has no way to make a link (afero.Linker)"

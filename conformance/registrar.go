@@ -24,7 +24,7 @@ type RegistrarSubject struct {
 	Dir string
 	// Grace is how long a plugin may be unreachable before it is deregistered. 0: register.DefaultLivenessGrace; negative: for ever, so that L2 is skipped.
 	Grace time.Duration
-	// Patience is how long it may take to do what it should do at once. 0: 10 s.
+	// Patience is how long it may take to do what it should do at once. 0: 10 s. A rule has a minute in all.
 	Patience time.Duration
 	// Quiet is how long it must not do what it should not do. It is to be longer than the registrar's interval, if it polls. 0: 2 s.
 	Quiet time.Duration
