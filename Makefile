@@ -105,6 +105,11 @@ bench-http: ## measure registration beside a thousand status requests a second, 
 bench-register: ## measure registration beside the kubelet's figures, on an idle machine (six minutes; SHORT=1: to try it out, one)
 	go test -run '^$$' -bench '^BenchmarkFigures$$' -benchtime 1x $(if $(SHORT),-short) -timeout 1h ./register
 
+.PHONY: bench-cni
+bench-cni: ## measure polls of a CNI directory, and reloads at a random moment beside go-cni's own Load, on an idle machine (three minutes)
+	go test -run '^$$' -bench '^BenchmarkPoll$$' -benchtime $(BENCHTIME) ./register/cni
+	go test -run '^$$' -bench '^BenchmarkReload$$' -benchtime 100x ./register/cni
+
 .PHONY: peers
 peers: ## hold plugpoll and the kubelet's plugin manager to the same rules, measure both and draw it in docs/peers, on an idle machine (eleven minutes; SHORT=1: six)
 	@cd conformance/peers && mkdir -p $(PEERS) && { go run -mod=mod . $(if $(SHORT),-short) -keep $(PEERS)/figures.json; status=$$?; \

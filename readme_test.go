@@ -28,6 +28,22 @@ func TestREADME(t *testing.T) {
 	}
 }
 
+// TestCNIDocument keeps the program of docs/cni.md what it is elsewhere: the tested Example of package cni.
+func TestCNIDocument(t *testing.T) {
+	document, example := read(t, "docs/cni.md"), read(t, "register/cni/example_test.go")
+	_, body, found := strings.Cut(example, "func Example() {\n")
+	body, _, closed := strings.Cut(body, "\t// Output:")
+	if !found || !closed {
+		t.Fatal("register/cni/example_test.go has no Example with an Output")
+	}
+	if n := strings.Count(strings.ReplaceAll(body, "\n\n", "\n"), "\n"); n > 15 {
+		t.Errorf("the Example has %d lines, more than 15", n)
+	}
+	if body = regexp.MustCompile(`(?m)^\t`).ReplaceAllString(body, ""); !strings.Contains(document, "```go\n"+body+"```") {
+		t.Errorf("the program of docs/cni.md is not the Example of package cni:\n%s", body)
+	}
+}
+
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -12,14 +12,14 @@ import (
 
 // TestTestingDocument keeps the programs of docs/testing.md what they are elsewhere: tests and Examples that are run.
 func TestTestingDocument(t *testing.T) {
-	document, tested := read(t, "docs/testing.md"), read(t, "conformance/testing_test.go")
+	document, tested := read(t, "docs/testing.md"), read(t, "conformance/testing_test.go")+read(t, "register/cni/example_test.go")
 	programs := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(document, -1)
-	if len(programs) != 6 {
-		t.Errorf("docs/testing.md has %d programs, want one for each of six readers", len(programs))
+	if len(programs) != 7 {
+		t.Errorf("docs/testing.md has %d programs, want one for each of seven readers", len(programs))
 	}
 	for _, p := range programs {
 		if !strings.Contains(tested, strings.TrimSuffix(p[1], "}\n")) {
-			t.Errorf("a program of docs/testing.md is none of conformance/testing_test.go:\n%s", p[1])
+			t.Errorf("a program of docs/testing.md is none of conformance/testing_test.go and register/cni/example_test.go:\n%s", p[1])
 		}
 		if n := strings.Count(p[1], "\n"); n >= 25 {
 			t.Errorf("a program has %d lines, want less than 25:\n%s", n, p[1])

@@ -204,6 +204,13 @@ func (c *caller) left() bool {
 	return !c.gone
 }
 
+// abandoned reports whether the caller was given up.
+func (c *caller) abandoned() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gone
+}
+
 // lstat looks at path itself where the filesystem can (real), else at what it leads to.
 func (c *caller) lstat(path string) (info fs.FileInfo, real bool, err error) {
 	l, ok := c.fs.(afero.Lstater)

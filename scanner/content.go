@@ -45,14 +45,15 @@ func (c *caller) read(path string) (r reading) {
 	if need := int(max(r.size, 0)) + 1; len(c.content) < need { // one more, to see the end
 		c.content = make([]byte, max(need, leastContent))
 	}
+	// One call for the whole file, and not one for each part: the time is for all of them (U4).
+	c.enter("read", path)
+	defer c.leave()
 	n := 0
-	for n <= MaxFileSize {
+	for n <= MaxFileSize && !c.abandoned() {
 		if n == len(c.content) {
 			c.content = append(c.content, make([]byte, n)...)
 		}
-		c.enter("read", path)
 		more, err := f.Read(c.content[n:min(len(c.content), MaxFileSize+1)])
-		c.leave()
 		n += more
 		if errors.Is(err, io.EOF) || err == nil && more <= 0 {
 			break

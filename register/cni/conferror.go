@@ -43,6 +43,7 @@ const (
 	KindBadVersion     Kind = "unknown cniVersion"
 	KindNewVersion     Kind = "cniVersion too new"
 	KindNoPlugins      Kind = "no plugins"
+	KindManyPlugins    Kind = "too many plugins"
 	KindPluginsNotList Kind = "plugins is not a list"
 	KindNoType         Kind = "no type"
 	KindBadType        Kind = "bad type"

@@ -50,7 +50,8 @@ type Config struct {
 	MinNetworks int
 	// InterfacePrefix begins the names of a pod's interfaces. "": DefaultInterfacePrefix.
 	InterfacePrefix string
-	// Loopback has the instance set up the loopback interface as well, after the networks, so that theirs stay eth0 and so on.
+	// Loopback has the instance set up the loopback interface as well, after the networks, so that theirs stay eth0 and so on. It is go-cni's, whose
+	// cniVersion has no CHECK: the instance's Check fails with it.
 	Loopback bool
 	// DefaultNetwork is the name of the network that must come first, whatever its file is called (CN9). "": whichever comes first.
 	DefaultNetwork string

@@ -11,6 +11,7 @@ import (
 const (
 	settleLimit = 10 * time.Second // CN5: how long endless writing may hold up a set
 	slack       = time.Second      // how much longer than its time an asking may take before it counts as one that hangs
+	buildLimit  = 10 * time.Second // how long making an instance may take before that counts as a failure
 	maxLine     = 1024             // bytes of an error's text
 )
 
@@ -28,8 +29,10 @@ type core struct {
 	empty      string
 	emptySince time.Time
 
-	// wanted is the set whose instance is wanted, building the one that is being built. buildAt is when a failed one is tried again.
+	// wanted is the set whose instance is wanted, building the one that is being built. buildBy is when that one has had its time; zero: it has, or none is
+	// being built. buildAt is when a failed one is tried again.
 	wanted, building *set
+	buildBy          time.Time
 	buildID          uint64
 	buildAt          time.Time
 	buildDelays      delays
@@ -107,7 +110,7 @@ func (c *core) deadline() time.Time {
 	if c.stopping {
 		return time.Time{}
 	}
-	return earliest(c.retireAt(), c.buildAt, c.health.due(c))
+	return earliest(c.retireAt(), c.buildAt, c.buildBy, c.health.due(c))
 }
 
 // due does what a time has come for.
@@ -116,6 +119,10 @@ func (c *core) due() {
 	if !c.buildAt.IsZero() && !c.buildAt.After(c.now) {
 		c.buildAt = time.Time{}
 		c.startBuild()
+	}
+	if !c.buildBy.IsZero() && !c.buildBy.After(c.now) {
+		c.buildBy = time.Time{}
+		c.hungBuild()
 	}
 	if at := c.health.due(c); !at.IsZero() && !at.After(c.now) {
 		c.overdue()

@@ -42,7 +42,7 @@ func (d *driver) step(in input) {
 func (d *driver) poll(err error, files ...scanner.Entry) {
 	d.now = d.now.Add(20 * time.Millisecond)
 	s := scanner.NewSnapshot(files, nil)
-	comes := load(d.c.cfg.ConfDir, slices.Collect(s.All()), choose{max(d.c.cfg.MaxConfNum, 0), d.c.cfg.DefaultNetwork})
+	comes := load(d.c.cfg.ConfDir, slices.Collect(s.All()), choose{max: max(d.c.cfg.MaxConfNum, 0), pin: d.c.cfg.DefaultNetwork})
 	d.step(&scanned{snapshot: s, set: &comes, err: err, started: d.now, ended: d.now, filesystem: "simfs"})
 }
 

@@ -117,12 +117,31 @@ func sameNetwork(a, b network) bool {
 
 // startBuild has an instance made of what is wanted. While one is being made the next one waits: what makes it is partly an embedder's code, and may hang (CN6).
 func (c *core) startBuild() {
-	if c.wanted == nil || c.building != nil {
+	switch {
+	case c.wanted == nil:
+		return
+	case c.building != nil:
+		c.hungBuild()
 		return
 	}
 	c.buildID++
-	c.building = c.wanted
+	c.building, c.buildBy = c.wanted, c.now.Add(buildLimit)
 	c.do(build{c.buildID, c.building.networks})
+}
+
+// hungBuild notes that what is wanted waits for an instance that has had its time, if that is so. What comes of it in the end counts.
+func (c *core) hungBuild() {
+	if c.wanted == nil || c.building == nil || !c.buildBy.IsZero() {
+		return
+	}
+	c.noInstance(fmt.Sprintf("making the instance has not ended within %v", buildLimit))
+}
+
+func (c *core) noInstance(text string) {
+	c.reject(&ConfError{
+		Path: c.cfg.ConfDir, PathBase64: scanner.Base64(c.cfg.ConfDir), Kind: KindNoBuild,
+		Text: text, Fix: "see what the options given to go-cni want",
+	})
 }
 
 func (c *core) built(in built) {
@@ -130,17 +149,14 @@ func (c *core) built(in built) {
 		return
 	}
 	set := c.building
-	c.building = nil
+	c.building, c.buildBy = nil, time.Time{}
 	c.version++
 	switch {
 	case c.wanted != set: // the files have changed since
 		c.startBuild()
 	case in.err != nil:
 		c.buildAt = c.now.Add(c.buildDelays.next(c.random))
-		c.reject(&ConfError{
-			Path: c.cfg.ConfDir, PathBase64: scanner.Base64(c.cfg.ConfDir), Kind: KindNoBuild,
-			Text: scanner.Clean(in.err.Error(), maxLine), Fix: "see what the options given to go-cni want",
-		})
+		c.noInstance(scanner.Clean(in.err.Error(), maxLine))
 	default:
 		c.wanted = nil
 		c.use(set, in)

@@ -3,8 +3,8 @@
 //
 // # Use
 //
-// Make a Syncer with [New], one for each directory, and call [Syncer.Run], which works until its context ends. Ask [Syncer.CNI] for the instance at each use: it
-// is the newest one that works, and asking waits for nothing. [Syncer.LastStatus] is what a runtime reports as NetworkReady, [Syncer.View] shows everything at one moment,
+// Make a Syncer with [New], one for each directory, and call [Syncer.Run], which works until its context ends. Ask [Syncer.CNI] for the instance at each Setup: it
+// is the newest one that works, and asking waits for nothing. Keep it with the pod for its Remove. [Syncer.LastStatus] is what a runtime reports as NetworkReady, [Syncer.View] shows everything at one moment,
 // [Syncer.Events] what changes from now on, and [Syncer.Retry] does not wait for the next poll.
 //
 // # Promises

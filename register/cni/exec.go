@@ -122,6 +122,7 @@ func run(ctx context.Context, path string, stdin []byte, env []string) (out, com
 	defer cancel(nil)
 	stdout := &bounded{max: maxAnswer, full: func() { cancel(errAnswer) }}
 	stderr := &bounded{max: maxComplaint, full: func() {}}
+	touch(path)
 	cmd, err := start(ctx, func() *exec.Cmd {
 		cmd := exec.CommandContext(ctx, path)
 		cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, bytes.NewReader(stdin), stdout, stderr

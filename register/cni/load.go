@@ -42,6 +42,19 @@ type choose struct {
 	max int
 	// pin is the name of the network that comes first, whatever its file is called (CN9). Empty: the first file's.
 	pin string
+	// done, once it is closed, says that nobody waits for the set any more: what load returns then is nothing. nil: somebody does.
+	done <-chan struct{}
+	// before is the set of the same directory before. What has not changed since is not parsed again. nil: there is none.
+	before *set
+}
+
+func (o choose) over() bool {
+	select {
+	case <-o.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // set is what a directory's files come to.
@@ -53,7 +66,9 @@ type set struct {
 	networks []network
 	// err is why the set cannot be used. nil: it can, or there is nothing.
 	err *ConfError
-	// subdirs are the directories that the files that decide may have plugins in, whether they are there or not: while one of them cannot
+	// parsed are the directory's own files by path, for the set after this one.
+	parsed map[string]*conf
+	// subdirs are the names of the subdirectories that the files that decide may have plugins in, whether they are there or not: while one of them cannot
 	// be listed, the set is in doubt.
 	subdirs []string
 }
@@ -69,7 +84,8 @@ type network struct {
 // conf is one file on its way through load.
 type conf struct {
 	path, rel string
-	dir, base string // of rel; dir is empty for a file of the directory itself
+	file      *scanner.File // nil: it was not read
+	dir, base string        // of rel; dir is empty for a file of the directory itself
 	content   string
 	problem   scanner.Problem
 	detail    string
@@ -77,6 +93,7 @@ type conf struct {
 	network network // if err is nil
 	merges  bool    // whether it takes plugins from a subdirectory
 	subdir  string  // its name
+	taken   int     // how many
 	note    string
 	err     *ConfError
 	view    FileView
@@ -102,14 +119,26 @@ func load(dir string, files []scanner.Entry, o choose) set {
 	}
 
 	wanted := map[string]bool{} // the subdirectories that some file takes plugins from
-	for _, c := range top {
-		c.parse(bySubdir)
+	for i, c := range top {
+		if o.over() { // 256 files of a mebibyte take half a minute
+			return set{}
+		}
+		if !c.known(o.before, bySubdir) {
+			c.parse(bySubdir)
+		}
 		wanted[c.subdir] = c.merges
+		if o.max > 0 && i >= o.max && c.taken == 0 {
+			c.network.list = nil // as if it were known: 256 of them take a gibibyte, and mostly none is used
+		}
 	}
 	below = slices.DeleteFunc(below, func(c *conf) bool { return !wanted[c.dir] })
 
-	s := set{revision: revise(slices.Concat(top, below))}
+	s := set{revision: revise(slices.Concat(top, below)), parsed: map[string]*conf{}}
 	s.choose(dir, top, o)
+	for _, c := range top {
+		c.network.list = nil // those that are used are in networks, and the others would be kept for nothing
+		s.parsed[c.path] = c
+	}
 	s.judgeBelow(top, below)
 	for _, c := range slices.Concat(top, below) {
 		s.files = append(s.files, c.view)
@@ -117,19 +146,39 @@ func load(dir string, files []scanner.Entry, o choose) set {
 	return s
 }
 
+// known takes over what was made of a file before, if neither it nor what it takes plugins from can have changed, and reports whether it did. The list is left
+// out: choose parses the files that are used.
+func (c *conf) known(before *set, bySubdir map[string][]*conf) bool {
+	if before == nil || c.file == nil {
+		return false
+	}
+	old := before.parsed[c.path]
+	if old == nil || old.file != c.file || old.taken > 0 || len(bySubdir[old.subdir]) > 0 {
+		return false
+	}
+	c.network, c.merges, c.subdir, c.note, c.err = old.network, old.merges, old.subdir, old.note, old.err
+	return true
+}
+
 func newConf(dir string, e scanner.Entry) *conf {
 	f := fileOf(e)
-	c := &conf{path: e.Path, rel: relative(dir, e.Path), content: f.Content, problem: f.Problem, detail: f.Detail}
-	c.base = c.rel
-	if i := strings.LastIndexFunc(c.rel, separator); i >= 0 {
-		c.dir, c.base = c.rel[:i], c.rel[i+1:]
-	}
+	c := &conf{path: e.Path, file: e.File, rel: relative(dir, e.Path), content: f.Content, problem: f.Problem, detail: f.Detail}
+	c.dir, c.base = place(dir, e.Path)
 	return c
 }
 
 func byName(a, b *conf) int { return strings.Compare(a.rel, b.rel) }
 
 func separator(r rune) bool { return r < 0x80 && os.IsPathSeparator(uint8(r)) }
+
+// place takes the path of what is in a directory apart: the subdirectory that it is in, empty for the directory itself, and its name.
+func place(dir, path string) (sub, name string) {
+	name = relative(dir, path)
+	if i := strings.LastIndexFunc(name, separator); i >= 0 {
+		return name[:i], name[i+1:]
+	}
+	return "", name
+}
 
 // relative takes a directory's path off the path of what is in it.
 func relative(dir, path string) string {

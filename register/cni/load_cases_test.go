@@ -28,6 +28,14 @@ func files(pairs ...string) map[string]string {
 	return m
 }
 
+// padded is one plugin of 600 KiB.
+var padded = `{"type":"tuning","x":"` + strings.Repeat("x", 600<<10) + `"}`
+
+// many is a list of n plugins.
+func many(n int) string {
+	return `{"cniVersion":"1.0.0","name":"a","plugins":[` + strings.Repeat(`{"type":"x"},`, n-1) + `{"type":"x"}]}`
+}
+
 func one(content string) map[string]string { return files("10-a.conflist", content) }
 
 func oneConf(content string) map[string]string { return files("10-a.conf", content) }
@@ -91,6 +99,9 @@ var differences = map[string]string{
 	"a type that is a directory":                   "every ADD would fail: it can be no file",
 	"a type with a line break":                     "no binary is called so, and everything that shows the type would have to quote it",
 	"a number that is too large in a subdirectory": "every ADD would fail: libcni reads it then",
+	"65 plugins":                                   "each is a process for each ADD: nobody has that many (CN3)",
+	"65 plugins with its subdirectory":             "each is a process for each ADD: nobody has that many (CN3)",
+	"more than a mebibyte with its subdirectory":   "a network is bounded as a file is (CN3)",
 }
 
 var loadCases = []loadCase{
@@ -381,6 +392,26 @@ var loadCases = []loadCase{
 		name: "more than a mebibyte", files: one(listA + strings.Repeat(" ", 1<<20)),
 		want: "[too large] 10-a.conflist: the file is too large: 1.1 MiB, the limit is 1 MiB; make it smaller, or give it another extension if it is no CNI configuration",
 		peer: "uses a(1.0.0 bridge portmap)",
+	},
+	{
+		name: "more than a mebibyte with its subdirectory", files: files("10-a.conflist", listA, "a/1.conf", padded, "a/2.conf", padded),
+		want: "[too large] 10-a.conflist: with what its subdirectory adds the network is too large: 1.2 MiB, the limit is 1 MiB; make it smaller",
+		peer: "uses a(1.0.0 bridge portmap tuning tuning)",
+	},
+	{
+		name: "64 plugins", files: one(many(64)),
+		want: "uses a(1.0.0" + strings.Repeat(" x", 64) + ")",
+		peer: "uses a(1.0.0" + strings.Repeat(" x", 64) + ")",
+	},
+	{
+		name: "65 plugins", files: one(many(65)),
+		want: "[too many plugins] 10-a.conflist:1:34: the network has 65 plugins, and 64 is the limit; use fewer",
+		peer: "uses a(1.0.0" + strings.Repeat(" x", 65) + ")",
+	},
+	{
+		name: "65 plugins with its subdirectory", files: files("10-a.conflist", many(64), "a/1.conf", `{"type":"tuning"}`),
+		want: "[too many plugins] 10-a.conflist:1:34: the network has 65 plugins, and 64 is the limit; use fewer",
+		peer: "uses a(1.0.0" + strings.Repeat(" x", 64) + " tuning)",
 	},
 	{
 		name: "a file name of a hostile writer", files: files("10-\n\x1b[31m\xff.conflist", "{"),

@@ -40,10 +40,10 @@ func TestVerdicts(t *testing.T) {
 		subdirs string
 	}{
 		{"nothing", nil, choose{}, nil, "[]"},
-		{"all", three, choose{}, []string{"1.conflist used: a", "2.conf used: b", "3.conflist used: c"}, "[/d/a /d/c]"},
-		{"the first", three, choose{max: 1}, []string{"1.conflist used: a", "2.conf not used (1.conflist comes first): b", "3.conflist not used (1.conflist comes first): c"}, "[/d/a]"},
-		{"two", three, choose{max: 2}, []string{"1.conflist used: a", "2.conf used: b", "3.conflist not used (2 networks come first): c"}, "[/d/a]"},
-		{"pinned", three, choose{max: 1, pin: "c"}, []string{"1.conflist not used (3.conflist comes first): a", "2.conf not used (3.conflist comes first): b", "3.conflist used: c"}, "[/d/c]"},
+		{"all", three, choose{}, []string{"1.conflist used: a", "2.conf used: b", "3.conflist used: c"}, "[a c]"},
+		{"the first", three, choose{max: 1}, []string{"1.conflist used: a", "2.conf not used (1.conflist comes first): b", "3.conflist not used (1.conflist comes first): c"}, "[a]"},
+		{"two", three, choose{max: 2}, []string{"1.conflist used: a", "2.conf used: b", "3.conflist not used (2 networks come first): c"}, "[a]"},
+		{"pinned", three, choose{max: 1, pin: "c"}, []string{"1.conflist not used (3.conflist comes first): a", "2.conf not used (3.conflist comes first): b", "3.conflist used: c"}, "[c]"},
 		{
 			"pinned and not there", three,
 			choose{max: 1, pin: "x"},
@@ -58,7 +58,7 @@ func TestVerdicts(t *testing.T) {
 			"broken behind the first", entries("/d/1.conflist", netA, "/d/2.conf", "{", "/d/3.conflist", netA),
 			choose{max: 1},
 			[]string{"1.conflist used: a", "2.conf broken [incomplete]", "3.conflist duplicate (1.conflist has this network already) [duplicate network]: a"},
-			"[/d/a]",
+			"[a]",
 		},
 		{
 			"broken among them", entries("/d/1.conflist", netA, "/d/2.conf", "{", "/d/3.conflist", netC),
@@ -67,21 +67,21 @@ func TestVerdicts(t *testing.T) {
 				"1.conflist not used (nothing of this directory is used: 2.conf cannot be): a", "2.conf broken [incomplete]",
 				"3.conflist not used (nothing of this directory is used: 2.conf cannot be): c",
 			},
-			"[/d/a]",
+			"[a]",
 		},
 		{
 			"a subdirectory", entries("/d/1.conflist", netA, "/d/2.conflist", netC, "/d/a/1.conf", `{"type":"y"}`, "/d/c/1.conf", `{"type":"y"}`, "/d/other/1.conf", "{"),
 			choose{max: 1},
 			[]string{"1.conflist used: a", "2.conflist not used (1.conflist comes first): c", "a/1.conf used: a", "c/1.conf not used (the network c is not used)"},
-			"[/d/a]",
+			"[a]",
 		},
 		{
 			"a broken file in a subdirectory", entries("/d/1.conflist", netA, "/d/a/1.conf", `{"type":"y"}`, "/d/a/2.conf", `{`, "/d/a/3.conf", `{`),
 			choose{max: 1},
 			[]string{"1.conflist broken (a file that belongs to it is broken: /d/a/2.conf) [incomplete]", "a/1.conf not used (the network a is not used)", "a/2.conf broken [incomplete]", "a/3.conf broken [incomplete]"},
-			"[/d/a]",
+			"[a]",
 		},
-		{"a key twice", entries("/d/1.conflist", `{"name":"b","name":"a","plugins":[{"type":"x"}],"x":1,"x":1}`), choose{max: 1}, []string{"1.conflist used (name is there more than once; the last one counts): a"}, "[/d/a]"},
+		{"a key twice", entries("/d/1.conflist", `{"name":"b","name":"a","plugins":[{"type":"x"}],"x":1,"x":1}`), choose{max: 1}, []string{"1.conflist used (name is there more than once; the last one counts): a"}, "[a]"},
 		{"no extension", entries("/d/conf", netA, "/d/x.y/", netA), choose{}, []string{"conf broken [list in a .conf]"}, "[]"},
 		{"not read", []scanner.Entry{{Path: "/d/1.conf"}}, choose{max: 1}, []string{"1.conf broken [unreadable]"}, "[]"},
 	}
@@ -302,4 +302,72 @@ func checkError(t *testing.T, e *ConfError) {
 	if len(e.Text)+len(e.Fix) > 1500 {
 		t.Errorf("%d bytes: %s", len(text), text)
 	}
+}
+
+// S1: whoever stops does not wait for the files that were not parsed yet.
+func TestLoadIsStopped(t *testing.T) {
+	done := make(chan struct{})
+	o := choose{done: done}
+	entries := []scanner.Entry{{Path: "/d/10-a.conflist", File: &scanner.File{Content: list("a")}}}
+	if s := load("/d", entries, o); len(s.files) != 1 {
+		t.Errorf("before: %+v", s)
+	}
+	close(done)
+	if s := load("/d", entries, o); s.files != nil || s.revision != "" {
+		t.Errorf("after: %+v", s)
+	}
+}
+
+// What a configuration says of a former result is dropped: it is the one part that libcni keeps in pieces.
+func TestFormerResultIsDropped(t *testing.T) {
+	content := `{"cniVersion":"1.0.0","name":"a","plugins":[{"type":"x","prevResult":{"ips":[]}}]}`
+	s := load("/d", []scanner.Entry{{Path: "/d/10-a.conflist", File: &scanner.File{Content: content}}}, choose{})
+	if p := s.networks[0].list.Plugins[0]; p.Network.RawPrevResult != nil || !strings.Contains(string(p.Bytes), "prevResult") {
+		t.Errorf("it is kept: %+v", p.Network)
+	}
+}
+
+// A file that has not changed is not parsed again, and what comes of it is the same.
+func TestUnchangedIsNotParsed(t *testing.T) {
+	entry := func(name, content string) scanner.Entry {
+		return scanner.Entry{Path: "/d/" + name, File: &scanner.File{Content: content}}
+	}
+	a, b, half, more := entry("10-a.conflist", list("a")), entry("20-b.conflist", list("b")), entry("30.conf", broken), entry("a/1.conf", `{"type":"ptp"}`)
+	entries := []scanner.Entry{a, b, half}
+	first := load("/d", entries, choose{max: 1})
+	for _, o := range []choose{{max: 1}, {max: 2}, {max: 1, pin: "b"}, {max: 0}} {
+		fresh := load("/d", entries, o)
+		o.before = &first
+		again := load("/d", entries, o)
+		for path, c := range again.parsed {
+			was := first.parsed[path]
+			if same := c.err != nil && c.err == was.err || c.err == nil && &c.network.plugins[0] == &was.network.plugins[0]; !same && c.view.State != Used && again.err == nil {
+				t.Errorf("%s was parsed again", path)
+			}
+		}
+		if got, want := outcome(again), outcome(fresh); got != want {
+			t.Errorf("%+v: %s\nwant %s", o, got, want)
+		}
+	}
+	for _, changed := range [][]scanner.Entry{{a, b, half, more}, {a, b}, {a, entry("20-b.conflist", list("c")), half}, {entry("10-a.conflist", broken), b}} {
+		second := load("/d", changed, choose{max: 2, before: &first})
+		if got, want := outcome(second), outcome(load("/d", changed, choose{max: 2})); got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+		if got, want := outcome(load("/d", entries, choose{max: 2, before: &second})), outcome(load("/d", entries, choose{max: 2})); got != want {
+			t.Errorf("back: %s\nwant %s", got, want)
+		}
+	}
+}
+
+// outcome is all that a set says.
+func outcome(s set) string {
+	text := fmt.Sprintf("%s %v %v", s.revision, s.subdirs, s.err)
+	for _, n := range s.networks {
+		text += fmt.Sprintf("; %s %s %q %s", n.name, n.file, n.plugins, n.list.Bytes)
+	}
+	for _, f := range s.files {
+		text += fmt.Sprintf("; %s %s %q %q %q %v", f.Path, f.State, f.Reason, f.Network, f.Plugins, f.Error)
+	}
+	return text
 }

@@ -2,7 +2,6 @@ package cni
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -28,7 +27,7 @@ func (s *set) choose(dir string, top []*conf, o choose) {
 		c.view = c.verdict()
 		decides := s.err == nil && !full()
 		if decides && c.merges {
-			s.subdirs = append(s.subdirs, filepath.Join(dir, c.subdir))
+			s.subdirs = append(s.subdirs, c.subdir)
 		}
 		earlier := first[c.network.name]
 		switch {
@@ -47,6 +46,9 @@ func (s *set) choose(dir string, top []*conf, o choose) {
 		case s.err != nil:
 			c.view.State = NotUsed
 		default:
+			if c.network.list == nil {
+				c.parse(nil)
+			}
 			first[c.network.name] = c
 			used = append(used, c)
 		}

@@ -22,6 +22,8 @@ const (
 	maxShown = 64
 	// maxName is the length of the longest file name: a plugin's type is one, and a network's name is a part of one, of libcni's results.
 	maxName = 255
+	// maxPlugins is how many plugins a network may have, with those from its subdirectory. Each is looked for, and is a process for each ADD and STATUS.
+	maxPlugins = 64
 )
 
 // parse reads a file of the directory itself, and what its network takes from its subdirectory.
@@ -106,18 +108,44 @@ func (c *conf) parseList(below map[string][]*conf) *libcni.NetworkConfigList {
 	if c.err = c.at(c.nameFault(list.Name)); c.err != nil {
 		return nil
 	}
+	var more []*conf
 	if !list.LoadOnlyInlinedPlugins {
 		c.merges = true
 		c.subdir = list.Name
-		if list = c.merge(list, below[list.Name]); list == nil {
-			return nil
-		}
+		more = below[list.Name]
+		c.taken = len(more)
+	}
+	if c.err = c.at(c.tooMuch(len(list.Plugins), more)); c.err != nil {
+		return nil
+	}
+	if list = c.merge(list, more); list == nil {
+		return nil
 	}
 	if len(list.Plugins) == 0 {
 		c.err = c.at(c.noPlugins())
 		return nil
 	}
 	return list
+}
+
+// tooMuch bounds a network as a whole: many files may have the name of one network, and each of them takes what is in its subdirectory.
+func (c *conf) tooMuch(own int, files []*conf) *fault {
+	size := len(c.content)
+	for _, f := range files {
+		size += len(f.content)
+	}
+	switch n := own + len(files); {
+	case n > maxPlugins:
+		return &fault{
+			locate(c.content, "plugins"), KindManyPlugins,
+			fmt.Sprintf("the network has %d plugins, and %d is the limit", n, maxPlugins), "use fewer",
+		}
+	case size > scanner.MaxFileSize:
+		return &fault{
+			-1, KindTooLarge, fmt.Sprintf("with what its subdirectory adds the network is too large: %.1f MiB, the limit is 1 MiB", float64(size)/(1<<20)), "make it smaller",
+		}
+	}
+	return nil
 }
 
 // merge appends plugins from files to a list, in its Bytes as well: they are what go-cni is given.
@@ -199,6 +227,7 @@ func (c *conf) check(list *libcni.NetworkConfigList) {
 			return
 		}
 		n.plugins = append(n.plugins, plugin.Network.Type)
+		plugin.Network.RawPrevResult = nil // nobody asks a configuration for it, and of a mebibyte it makes a hundred
 	}
 	c.network = n
 }
@@ -212,15 +241,16 @@ func (c *conf) key(name string) any {
 }
 
 func (c *conf) nameFault(name string) *fault {
-	at := locate(c.content, c.key("name"))
 	const fix = "use letters, digits, _ . and -, beginning with a letter or a digit"
+	if name != "" && len(name) <= maxName && utils.ValidateNetworkName(name) == nil {
+		return nil
+	}
+	at := locate(c.content, c.key("name"))
 	switch {
 	case name == "":
 		return &fault{at, KindNoName, "the network has no name", `add a "name"` + c.otherCase("name")}
 	case len(name) > maxName:
 		return &fault{at, KindBadName, fmt.Sprintf("the network's name has %d characters", len(name)), fmt.Sprintf("use at most %d", maxName)}
-	case utils.ValidateNetworkName(name) == nil:
-		return nil
 	case strings.ContainsAny(name, `/\`):
 		return &fault{at, KindBadName, "the network's name " + shown(name) + " is a path", fix}
 	}

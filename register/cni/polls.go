@@ -3,7 +3,6 @@ package cni
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -141,18 +140,16 @@ func matters(dir string, failed *scanner.Error, seen *set) bool {
 	if failed == nil {
 		return seen == nil || len(seen.subdirs) > 0
 	}
-	if failed.Path == dir || parent(failed.Path) == dir && failed.Op != "list" && selected(failed.Path) {
+	sub, name := place(dir, failed.Path)
+	switch {
+	case failed.Path == dir, sub == "" && failed.Op != "list" && selected(name):
 		return true
-	}
-	if seen == nil {
+	case seen == nil:
 		return false
+	case sub == "":
+		return slices.Contains(seen.subdirs, name)
 	}
-	for _, sub := range seen.subdirs {
-		if failed.Path == sub || parent(failed.Path) == sub && selected(failed.Path) {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(seen.subdirs, sub) && selected(name)
 }
 
 // unconfirmed returns why an entry that counts for the set could not be seen again. nil: all were.
@@ -161,7 +158,7 @@ func unconfirmed(dir string, s *scanner.Snapshot, seen *set) error {
 		if e.Stale == nil {
 			continue
 		}
-		if up := parent(e.Path); up == dir || slices.Contains(seen.subdirs, up) {
+		if sub, _ := place(dir, e.Path); sub == "" || slices.Contains(seen.subdirs, sub) {
 			if e.Stale.Err == nil {
 				return errUnknown
 			}
@@ -179,16 +176,7 @@ func parts(err error) []error {
 	return []error{err}
 }
 
-func parent(path string) string {
-	for i := len(path) - 1; i >= 0; i-- {
-		if os.IsPathSeparator(path[i]) {
-			return path[:max(i, 1)]
-		}
-	}
-	return ""
-}
-
-func selected(path string) bool { return slices.Contains(extensions, filepath.Ext(path)) }
+func selected(name string) bool { return slices.Contains(extensions, filepath.Ext(name)) }
 
 // extensions are those of configuration files (CN1).
 var extensions = []string{".conf", ".conflist", ".json"}

@@ -131,7 +131,7 @@ func (c chaos) check() {
 	look, err := scanner.New(scanner.Config{FS: w.node, Root: confDir, Select: scanner.Files(extensions...), MaxDepth: 1})
 	w.must(err)
 	snapshot, scanErr := look.Scan(w.Context(), nil)
-	want := load(confDir, slices.Collect(snapshot.All()), choose{max(w.s.cfg.MaxConfNum, 0), w.s.cfg.DefaultNetwork})
+	want := load(confDir, slices.Collect(snapshot.All()), choose{max: max(w.s.cfg.MaxConfNum, 0), pin: w.s.cfg.DefaultNetwork})
 	v := w.s.View()
 	now := fmt.Sprintf("it is %s (%q, %q), applied %s, observed %s; there is %s (%v, %v)", v.State, v.Message, v.LastError, v.Applied, v.Observed, want.revision, want.err, scanErr)
 	if v.Observed != want.revision {

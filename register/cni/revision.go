@@ -12,8 +12,8 @@ import (
 // Empty: nothing was read yet. An empty directory has a revision as well.
 type Revision string
 
-// revisionBytes is how much of the digest is kept: what two revisions are compared for is whether something changed.
-const revisionBytes = 8
+// revisionBytes is how much of the digest is kept. Two revisions are compared to see whether something changed, and who writes the files may look for two that are alike.
+const revisionBytes = 16
 
 // revise takes files in the order of their relative names.
 func revise(files []*conf) Revision {

@@ -25,6 +25,7 @@ type loop struct {
 	pace  scanner.Pace
 
 	last     *scanner.Snapshot
+	seen     *set      // what it comes to
 	next     time.Time // the next poll
 	scanning bool
 	again    bool // somebody asked for a poll at once while one was running
@@ -230,7 +231,7 @@ func (l *loop) startScan() {
 		return
 	}
 	l.scanning = true
-	last := l.last
+	last, seen := l.last, l.seen
 	go func() {
 		p := &scanned{started: time.Now()}
 		p.snapshot, p.err = l.scanner.Scan(l.ctx, last)
@@ -238,7 +239,7 @@ func (l *loop) startScan() {
 			// The scan left a call behind. Run gives it its time, and lists it if that was not enough.
 			l.scanner.Wait(context.Background())
 		} else if p.snapshot != last || last == nil {
-			s := load(l.cfg.ConfDir, slices.Collect(p.snapshot.All()), choose{max(l.cfg.MaxConfNum, 0), l.cfg.DefaultNetwork})
+			s := load(l.cfg.ConfDir, slices.Collect(p.snapshot.All()), choose{max: max(l.cfg.MaxConfNum, 0), pin: l.cfg.DefaultNetwork, done: l.ctx.Done(), before: seen})
 			p.set = &s
 		}
 		p.ended, p.filesystem = time.Now(), l.scanner.Filesystem()
@@ -252,6 +253,9 @@ func (l *loop) takePoll(p *scanned) {
 		return
 	}
 	l.last = p.snapshot
+	if p.set != nil {
+		l.seen = p.set
+	}
 	l.step(p)
 	l.next = l.pace.Next(p.ended, p.ended.Sub(p.started), l.core.polls.changed)
 	if l.again {

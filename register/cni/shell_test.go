@@ -70,6 +70,58 @@ func TestSlowInstance(t *testing.T) {
 	})
 }
 
+// CN6: an option that hangs is a status after 10 s, with a network in use and without, and what is in use stays.
+func TestHungInstance(t *testing.T) {
+	for _, inUse := range []bool{false, true} {
+		t.Run(fmt.Sprint(inUse), func(t *testing.T) {
+			bubble(t, Config{}, func(w *world) {
+				var hold atomic.Bool
+				let := make(chan struct{})
+				w.s.make = func(networks []network, o instanceOptions) (gocni.CNI, error) {
+					if hold.Load() {
+						<-let
+					}
+					return instance(networks, o)
+				}
+				before, now := "", NotReady
+				if inUse {
+					before, now = "a", Stale
+					w.write("10-a.conflist", list("a"))
+				}
+				w.run()
+				w.pass(settled)
+				hold.Store(true)
+				w.write("10-a.conflist", list("b"))
+				w.pass(5 * time.Second)
+				if inUse {
+					w.is(Ready, before)
+				}
+				w.pass(10 * time.Second)
+				w.is(now, before)
+				w.says("has not ended within 10s")
+				if err := w.s.View().Error; err == nil || err.Kind != KindNoBuild {
+					t.Errorf("the error is %v", err)
+				}
+				select {
+				case <-w.s.Synced():
+				default:
+					t.Error("CN16: it was decided, and Synced is open")
+				}
+				w.write("10-a.conflist", broken)
+				w.pass(settled)
+				w.says("ends in the middle")
+				w.write("10-a.conflist", list("c"))
+				w.pass(settled)
+				w.says("has not ended within 10s") // it still hangs, and nothing is broken
+				hold.Store(false)
+				close(let)
+				w.pass(0)
+				w.is(Ready, "c")
+			})
+		})
+	}
+}
+
 // An embedder's option that fails, panics or ends its goroutine is a status, and tried again.
 func TestBadOptions(t *testing.T) {
 	fail := func() error { return errors.New("no\tway") }
@@ -159,6 +211,26 @@ func TestStatus(t *testing.T) {
 		}
 		if err := w.s.Status(w.Context()); err == nil || err.Error() != w.s.LastStatus().Error() {
 			t.Errorf("after the end it is %v", err)
+		}
+	})
+}
+
+// A Status that comes when Run is about to return is answered as well.
+func TestStatusAtTheEnd(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		w.must(w.s.begin())
+		errs := make(chan error, 1)
+		go func() { errs <- w.s.Status(w.Context()) }()
+		w.pass(0)
+		w.s.end()
+		w.pass(0)
+		select {
+		case err := <-errs:
+			if err == nil || err.Error() != w.s.LastStatus().Error() {
+				t.Errorf("it is %v", err)
+			}
+		default:
+			t.Error("it is waited for")
 		}
 	})
 }

@@ -71,7 +71,8 @@ func New(cfg Config) (*Syncer, error) {
 }
 
 // CNI returns the newest instance that could be made: nil before there was one, and never nil after. It stays the last good one while what is on disk cannot be
-// used, or is gone, so that pods can be removed (CN6, CN7, CN8): LastStatus says whether pods should be set up. It waits for nothing. Ask at each use.
+// used, or is gone, so that pods can be removed (CN6, CN7, CN8): LastStatus says whether pods should be set up. It waits for nothing. Ask at each Setup, and
+// keep what set a pod up for its Remove: one whose network has another name cannot remove it.
 func (s *Syncer) CNI() gocni.CNI {
 	if instance := s.current.Load(); instance != nil {
 		return *instance
@@ -164,10 +165,15 @@ func (s *Syncer) begin() error {
 	return nil
 }
 
-// end lets the readers of Events go.
+// end lets the readers of Events go, and whoever has asked for a Status since the mail was last taken.
 func (s *Syncer) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, mail := range s.mail {
+		if late, ok := mail.(statusWanted); ok {
+			close(late.done)
+		}
+	}
 	s.running, s.ended, s.mail = false, true, nil
 	for r := range s.readers {
 		r.finish()

@@ -56,18 +56,28 @@ func startReal(t *testing.T, cfg Config, plugins ...string) *real {
 	for _, p := range plugins {
 		r.install(p)
 	}
+	r.begin(cfg)
+	return r
+}
+
+// begin starts the Syncer on the directories.
+func (r *real) begin(cfg Config) {
+	r.Helper()
 	cfg.ConfDir, cfg.BinDirs = r.conf, []string{r.at}
 	cfg.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: r.log, DisableTime: true})
 	s, err := New(cfg)
 	r.must(err)
 	r.s = s
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(r.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
+	t := r.T
 	t.Cleanup(func() {
 		began := time.Now()
 		cancel()
-		r.must(<-ended)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("S1: Run took %v to stop", took)
 		}
@@ -75,7 +85,6 @@ func startReal(t *testing.T, cfg Config, plugins ...string) *real {
 			t.Log("log:\n" + r.log.String())
 		}
 	})
-	return r
 }
 
 func (r *real) must(err error) {

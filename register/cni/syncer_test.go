@@ -398,47 +398,49 @@ func TestDirectoryHangs(t *testing.T) {
 // CN1: a sub-directory matters if a network takes plugins from it, and not otherwise.
 func TestSubdirectories(t *testing.T) {
 	const inlined = `{"cniVersion": "1.1.0", "name": "a", "plugins": [{"type": "bridge"}]}`
-	bubble(t, Config{}, func(w *world) {
-		w.must(w.node.MkdirAll(at("a"), 0o755))
-		w.must(w.node.MkdirAll(at("other"), 0o755))
-		w.write("10-a.conflist", inlined)
-		w.write("a/10-more.conf", `{"type": "portmap"}`)
-		w.node.Inject(at("other"), simfs.OpOpen, simfs.Fault{Err: syscall.EACCES})
-		w.run()
-		w.pass(settled)
-		w.is(Ready, "a")
-		plugins := func() (types []string) {
-			for _, p := range w.s.View().Networks[0].Plugins {
-				types = append(types, p.Type)
+	for _, dir := range []string{confDir, "/bin/..//net.d"} {
+		bubble(t, Config{ConfDir: dir}, func(w *world) {
+			w.must(w.node.MkdirAll(at("a"), 0o755))
+			w.must(w.node.MkdirAll(at("other"), 0o755))
+			w.write("10-a.conflist", inlined)
+			w.write("a/10-more.conf", `{"type": "portmap"}`)
+			w.node.Inject(at("other"), simfs.OpOpen, simfs.Fault{Err: syscall.EACCES})
+			w.run()
+			w.pass(settled)
+			w.is(Ready, "a")
+			plugins := func() (types []string) {
+				for _, p := range w.s.View().Networks[0].Plugins {
+					types = append(types, p.Type)
+				}
+				return types
 			}
-			return types
-		}
-		if got := plugins(); !slices.Equal(got, []string{"bridge", "portmap"}) {
-			t.Errorf("the plugins are %q", got)
-		}
-		w.happened(EventApplied, EventReady, EventSynced)
+			if got := plugins(); !slices.Equal(got, []string{"bridge", "portmap"}) {
+				t.Errorf("the plugins are %q", got)
+			}
+			w.happened(EventApplied, EventReady, EventSynced)
 
-		clear := w.node.Inject(at("a"), simfs.OpOpen, simfs.Fault{Err: syscall.EACCES})
-		w.write("a/10-more.conf", `{"type": "ptp"}`)
-		w.pass(time.Minute)
-		w.is(Ready, "a")
-		if got := plugins(); !slices.Equal(got, []string{"bridge", "portmap"}) {
-			t.Errorf("the plugins are %q", got)
-		}
-		w.happened(EventScanFailing)
-		clear()
-		w.pass(settled)
-		if got := plugins(); !slices.Equal(got, []string{"bridge", "ptp"}) {
-			t.Errorf("the plugins are %q", got)
-		}
-		w.happened(EventScanRecovered, EventApplied)
-		w.must(w.node.RemoveAll(at("a")))
-		w.pass(2 * settled)
-		if got := plugins(); !slices.Equal(got, []string{"bridge"}) {
-			t.Errorf("the plugins are %q", got)
-		}
-		w.happened(EventApplied)
-	})
+			clear := w.node.Inject(at("a"), simfs.OpOpen, simfs.Fault{Err: syscall.EACCES})
+			w.write("a/10-more.conf", `{"type": "ptp"}`)
+			w.pass(time.Minute)
+			w.is(Ready, "a")
+			if got := plugins(); !slices.Equal(got, []string{"bridge", "portmap"}) {
+				t.Errorf("the plugins are %q", got)
+			}
+			w.happened(EventScanFailing)
+			clear()
+			w.pass(settled)
+			if got := plugins(); !slices.Equal(got, []string{"bridge", "ptp"}) {
+				t.Errorf("the plugins are %q", got)
+			}
+			w.happened(EventScanRecovered, EventApplied)
+			w.must(w.node.RemoveAll(at("a")))
+			w.pass(2 * settled)
+			if got := plugins(); !slices.Equal(got, []string{"bridge"}) {
+				t.Errorf("the plugins are %q", got)
+			}
+			w.happened(EventApplied)
+		})
+	}
 }
 
 // CN9: another name of the default network is announced. A pin keeps it.

@@ -165,8 +165,12 @@ func (c *core) draw() *View {
 	}
 	if c.good != nil {
 		v.Applied, v.DefaultNetwork, v.LastSuccess = c.good.revision, c.good.name(), c.good.at
+		missing := map[string]string{} // by type: of 256 networks there may be thousands
+		for i := range h.missing {
+			missing[h.missing[i].Type] = h.missing[i].Error()
+		}
 		for i, n := range c.good.networks {
-			v.Networks = append(v.Networks, c.network(i, n))
+			v.Networks = append(v.Networks, c.network(i, n, missing))
 		}
 	}
 	for _, i := range p.ignored {
@@ -175,20 +179,14 @@ func (c *core) draw() *View {
 	return v
 }
 
-func (c *core) network(i int, n network) NetworkView {
+func (c *core) network(i int, n network, missing map[string]string) NetworkView {
 	v := NetworkView{
 		Name: n.name, File: n.file, FileBase64: scanner.Base64(n.file), CNIVersion: n.cniVersion,
 		Interface: fmt.Sprintf("%s%d", c.cfg.InterfacePrefix, i), Plugins: []PluginView{},
 	}
 	for _, plugin := range n.plugins {
 		path := c.health.paths[plugin]
-		p := PluginView{Type: plugin, Path: path, PathBase64: scanner.Base64(path)}
-		for _, m := range c.health.missing {
-			if m.Type == plugin {
-				p.Missing = m.Error()
-			}
-		}
-		v.Plugins = append(v.Plugins, p)
+		v.Plugins = append(v.Plugins, PluginView{Type: plugin, Path: path, PathBase64: scanner.Base64(path), Missing: missing[plugin]})
 	}
 	return v
 }

@@ -50,8 +50,14 @@ type world struct {
 // bubble runs f on a fresh world whose Syncer does not run yet. Fields of cfg that are set stay. Afterwards the Syncer is stopped.
 func bubble(t *testing.T, cfg Config, f func(w *world)) {
 	t.Helper()
+	bubbleOn(t, simfs.Config{}, cfg, f)
+}
+
+// bubbleOn is bubble on a filesystem that behaves as node says.
+func bubbleOn(t *testing.T, node simfs.Config, cfg Config, f func(w *world)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, node: simfs.New(simfs.Config{}), log: &output{}, began: time.Now(), ended: make(chan error, 1)}
+		w := &world{T: t, node: simfs.New(node), log: &output{}, began: time.Now(), ended: make(chan error, 1)}
 		defer w.node.Close()
 		w.must(w.node.MkdirAll(confDir, 0o755))
 		w.must(w.node.MkdirAll(binDir, 0o755))
