@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"sync"
 )
@@ -113,11 +114,14 @@ func Test[T tester[T]](t T, rules []Rule) {
 			defer v.known[r.ID].give(false) // it may have been left out by the flag -run
 			t.Run(r.ID, func(t T) {
 				t.Helper()
-				switch res := v.result(t.Context(), r); {
+				res := v.result(t.Context(), r)
+				switch _, broken := errors.AsType[*Broken](res.Err); {
 				case res.Skipped != "":
 					t.Skip(res.Skipped)
-				case res.Err != nil:
+				case broken:
 					t.Errorf("%v\n%s", res.Err, r.Fix)
+				case res.Err != nil:
+					t.Errorf("%v", res.Err)
 				}
 			})
 		}

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -128,5 +129,28 @@ func TestTestApart(t *testing.T) {
 	Test(t, []Rule{a, b})
 	if ended.Load() != 2 {
 		t.Errorf("%d have ended when Test returns, want 2", ended.Load())
+	}
+}
+
+// noted is a test that keeps what it is told.
+type noted struct{ errs []string }
+
+func (n *noted) Helper()                           {}
+func (n *noted) Context() context.Context          { return context.Background() }
+func (n *noted) Run(_ string, f func(*noted)) bool { f(n); return true }
+func (n *noted) Errorf(format string, args ...any) {
+	n.errs = append(n.errs, fmt.Sprintf(format, args...))
+}
+func (n *noted) Skip(...any) {}
+
+// What to do is said of a broken rule, and not where the check itself could not be made.
+func TestTestSaysWhatToDo(t *testing.T) {
+	var n noted
+	Test(&n, []Rule{
+		{ID: "A", Sentence: "It is green.", Fix: "Paint it.", check: func(context.Context) error { return errors.New("red") }},
+		{ID: "B", Sentence: "It is green.", Fix: "Paint it.", check: func(context.Context) error { return fault{errors.New("no light")} }},
+	})
+	if want := []string{"A: red. That breaks: It is green.\nPaint it.", "the check could not be made: no light"}; !slices.Equal(n.errs, want) {
+		t.Errorf("%q, want %q", n.errs, want)
 	}
 }

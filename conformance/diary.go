@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -71,6 +70,8 @@ func (d *diary) since(mark int, wanted func(event) bool) (found []event) {
 	return found
 }
 
+var errReturned = errors.New("its Run returned by itself")
+
 // await returns the first n events after mark that are wanted, or those of them that there were when ctx or the registrar ended, with an error.
 func (d *diary) await(ctx context.Context, mark, n int, wanted func(event) bool) ([]event, error) {
 	for {
@@ -84,7 +85,10 @@ func (d *diary) await(ctx context.Context, mark, n int, wanted func(event) bool)
 		select {
 		case <-more:
 		case <-d.over:
-			return found, fmt.Errorf("its Run returned by itself, with the error %w", given(d.err))
+			if d.err == nil {
+				return found, errReturned
+			}
+			return found, fmt.Errorf("%w, with the error %w", errReturned, d.err)
 		case <-ctx.Done():
 			return found, ctx.Err()
 		}
@@ -138,7 +142,7 @@ func (s *stage) silent(mark int, unwanted func(event) bool) (string, error) {
 		return "", err
 	}
 	if found := s.since(mark, unwanted); len(found) > 0 {
-		return "", fmt.Errorf("%d calls within %v, the first %s of %q at %s", len(found), s.Quiet, found[0].what, found[0].name, scanner.Quote(filepath.Base(found[0].path)))
+		return "", fmt.Errorf("%d calls within %v, the first %s of %q at %s", len(found), s.Quiet, found[0].what, found[0].name, scanner.Quote(found[0].path))
 	}
 	return fmt.Sprintf("none in %v", s.Quiet), nil
 }

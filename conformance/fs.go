@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -25,7 +24,7 @@ type FSSubject struct {
 	// Dir is a directory that is there and may be written to. Each rule works in a directory of its own below it, which it removes at the end.
 	Dir string
 	// Socket makes a socket; nobody needs to listen there. nil: on the operating system's filesystem one is bound and left; on another one files stand in for
-	// sockets.
+	// sockets, and FS7 is skipped.
 	Socket func(path string) error
 	// Break has listings of a directory fail from now on, after at least one of its three entries, until mend is called. nil: U3 is skipped.
 	Break func(dir string) (mend func())
@@ -83,24 +82,32 @@ func (b bench) join(dir, name string) string {
 	return path.Join(dir, name)
 }
 
-// socket makes one, or what stands in for one, and returns the type it has.
-func (b bench) socket(name string) (fs.FileMode, error) {
+// socket makes one, or what stands in for one, and returns the type it has. It is there then: where none can be made FS7 is broken, and what is not about sockets
+// alone does without.
+func (b bench) socket(name string) (typ fs.FileMode, err error) {
 	switch {
 	case b.Socket != nil:
-		return fs.ModeSocket, b.Socket(name)
+		typ, err = fs.ModeSocket, b.Socket(name)
 	case !b.onOS():
-		return 0, b.file(name)
+		err = b.file(name)
+	default:
+		typ, err = fs.ModeSocket, bindAndLeave(name)
 	}
-	address, err := register.SocketAddress(name, runtime.GOOS)
+	if err == nil {
+		_, err = b.lstat(name)
+	}
+	return typ, err
+}
+
+func bindAndLeave(name string) error {
+	if _, err := register.SocketAddress(name, runtime.GOOS); err != nil && runtime.GOOS != "linux" {
+		return fault{err}
+	}
+	l, err := listen(name)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: address, Net: "unix"})
-	if err != nil {
-		return 0, err
-	}
-	l.SetUnlinkOnClose(false)
-	return fs.ModeSocket, l.Close()
+	return l.Close()
 }
 
 func (b bench) file(name string) error { return afero.WriteFile(b.FS, name, nil, 0o644) }

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +32,16 @@ type faultFS struct {
 	list  func(dir string, names []string) []string
 	typed func(fs.DirEntry) fs.DirEntry
 	gone  func(dir string)
+	mknod func(name string) (made bool, err error)
+}
+
+func (f *faultFS) Mknod(name string, mode fs.FileMode) error {
+	if f.mknod != nil {
+		if made, err := f.mknod(name); !made {
+			return err
+		}
+	}
+	return f.FS.Mknod(name, mode)
 }
 
 func (f *faultFS) Open(name string) (afero.File, error) {
@@ -140,6 +152,20 @@ func stampless(typ fs.FileMode) func(string, fs.FileInfo, error) (fs.FileInfo, e
 	}
 }
 
+// wholeSeconds shows of a socket what ext2 with inodes of 128 bytes shows of one that gets the inode of the one before.
+func wholeSeconds(_ string, info fs.FileInfo, err error) (fs.FileInfo, error) {
+	if err == nil && info.Mode().Type() == fs.ModeSocket {
+		second := info.ModTime().Truncate(time.Second)
+		info = fakeInfo{FileInfo: info, modTime: &second, noSys: true}
+	}
+	return info, err
+}
+
+// noSocket is what vfat says to whoever makes a socket.
+func noSocket(name string) (made bool, err error) {
+	return false, &fs.PathError{Op: "mknod", Path: name, Err: syscall.EPERM}
+}
+
 // brokenFS has for each rule what makes a good filesystem break it.
 var brokenFS = map[string]func(*faultFS){
 	"FS1": func(f *faultFS) {
@@ -216,7 +242,20 @@ var brokenFS = map[string]func(*faultFS){
 			return info, err
 		}
 	},
-	"I1":  func(f *faultFS) { f.lstat = stampless(fs.ModeSocket) },
+	"FS7":        func(f *faultFS) { f.mknod = noSocket },
+	"FS7/silent": func(f *faultFS) { f.mknod = func(string) (bool, error) { return false, nil } },
+	"I1":         func(f *faultFS) { f.lstat = stampless(fs.ModeSocket) },
+	"I1/seconds": func(f *faultFS) { f.lstat = wholeSeconds },
+	"I1/once": func(f *faultFS) { // one that is made anew in time is told, those after it are not
+		made := 0
+		f.mknod = func(string) (bool, error) { made++; return true, nil }
+		f.lstat = func(name string, info fs.FileInfo, err error) (fs.FileInfo, error) {
+			if made < 3 {
+				return info, err
+			}
+			return wholeSeconds(name, info, err)
+		}
+	},
 	"FS4": func(f *faultFS) { f.lstat = stampless(fs.ModeDir) },
 	"FS5": func(f *faultFS) {
 		f.lstat = func(_ string, info fs.FileInfo, err error) (fs.FileInfo, error) {
@@ -266,11 +305,17 @@ var brokenFS = map[string]func(*faultFS){
 	},
 }
 
-func simSubject(node *simfs.FS, as afero.Fs) conformance.FSSubject {
+// nodeFS is a filesystem that can have sockets.
+type nodeFS interface {
+	afero.Fs
+	Mknod(name string, mode fs.FileMode) error
+}
+
+func simSubject(node *simfs.FS, as nodeFS) conformance.FSSubject {
 	return conformance.FSSubject{
 		FS:     as,
 		Dir:    "/",
-		Socket: func(path string) error { return node.Mknod(path, fs.ModeSocket|0o755) },
+		Socket: func(path string) error { return as.Mknod(path, fs.ModeSocket|0o755) },
 		Break: func(dir string) func() {
 			return node.Inject(dir, simfs.OpList, simfs.Fault{Err: syscall.EIO, After: 1})
 		},
@@ -292,16 +337,54 @@ func TestFSBites(t *testing.T) {
 	}
 }
 
+// Where no socket can be made, what else there is is held to the rules, and I1 is skipped: it says nothing then.
+func TestFSWithoutSockets(t *testing.T) {
+	breaks := map[string]func(*faultFS){"FS7": func(*faultFS) {}, "FS3": brokenFS["FS3"], "D2": func(f *faultFS) {
+		f.lstat = func(_ string, info fs.FileInfo, err error) (fs.FileInfo, error) {
+			if err == nil && info.IsDir() {
+				mode := info.Mode().Perm()
+				info = fakeInfo{FileInfo: info, mode: &mode}
+			}
+			return info, err
+		}
+	}}
+	for id, breaks := range breaks {
+		t.Run(id, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				node := simfs.New(simfs.Config{})
+				defer node.Close()
+				f := &faultFS{FS: node, mknod: noSocket}
+				breaks(f)
+				for res := range conformance.Check(t.Context(), conformance.FS(simSubject(node, f))) {
+					if broken := res.Err != nil; broken != (res.Rule.ID == id || res.Rule.ID == "FS7") {
+						t.Errorf("%s: %v", res.Rule.ID, res.Err)
+					}
+					if want := "no socket can be made: mknod /rule-I1/s: operation not permitted"; res.Rule.ID == "I1" && res.Skipped != want {
+						t.Errorf("I1 is skipped: %q, want %q", res.Skipped, want)
+					}
+				}
+			})
+		})
+	}
+}
+
 func TestFSHolds(t *testing.T) {
 	for name, cfg := range map[string]simfs.Config{
 		"default": {}, "stable": {Stable: true}, "ext4": {ReuseInodes: true, Stable: true, Granularity: 4 * time.Millisecond, Shuffle: 1},
-		"fat": {Granularity: 2 * time.Second, Detail: simfs.NoDetail, Entries: simfs.NoEntries}, "untyped": {Entries: simfs.UntypedEntries},
+		"network": {ReuseInodes: true, Granularity: 10 * time.Millisecond}, "untyped": {Entries: simfs.UntypedEntries},
+		"seconds": {Granularity: time.Second, Stable: true}, // an inode of its own tells a socket, however coarse the stamps
+		"fat":     {Granularity: 2 * time.Second, Detail: simfs.NoDetail, Entries: simfs.NoEntries},
+		"ext2":    {ReuseInodes: true, Stable: true, Granularity: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				node := simfs.New(cfg)
 				defer node.Close()
-				bites(t, conformance.FS(simSubject(node, node)), "")
+				broken := ""
+				if name == "fat" || name == "ext2" {
+					broken = "I1"
+				}
+				bites(t, conformance.FS(simSubject(node, node)), broken)
 				if left, err := afero.ReadDir(node, "/"); err != nil || len(left) > 0 {
 					t.Errorf("left behind: %v, %v", left, err)
 				}
@@ -324,10 +407,22 @@ func TestFSOfSystem(t *testing.T) {
 	conformance.Test(t, conformance.FS(conformance.FSSubject{Dir: dir}))
 }
 
+// On Linux a socket can be made at a path of any length, so the suite can.
+func TestFSOfLongPath(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has a way round the limit of a socket's path")
+	}
+	dir := filepath.Join(t.TempDir(), strings.Repeat("n", 200))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	conformance.Test(t, conformance.FS(conformance.FSSubject{Dir: dir}))
+}
+
 func TestFSLacks(t *testing.T) {
 	rules := conformance.FS(conformance.FSSubject{FS: afero.NewMemMapFs(), Dir: "/", Lacks: []string{"I1"}})
 	for _, r := range rules {
-		if skips := r.Skip != ""; skips != (r.ID == "I1" || r.ID == "U3" || r.ID == "D5") {
+		if skips := r.Skip != ""; skips != slices.Contains([]string{"I1", "U3", "D5", "FS7"}, r.ID) {
 			t.Errorf("%s: skipped: %q", r.ID, r.Skip)
 		}
 		if r.ID == "I1" && r.Check(t.Context()) != nil {

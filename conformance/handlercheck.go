@@ -120,19 +120,22 @@ const obeyAfter = 20 * time.Millisecond
 func (h handler) within(ctx context.Context, name string, call func(context.Context)) error {
 	short, cancel := context.WithTimeout(ctx, obeyAfter)
 	defer cancel()
-	done := make(chan any, 1)
+	done := make(chan error, 1)
 	go func() {
-		defer func() { done <- recover() }()
+		defer func() {
+			var err error
+			if v := recover(); v != nil {
+				err = fmt.Errorf("%s: %w", name, panicked(v))
+			}
+			done <- err
+		}()
 		call(short)
 	}()
 	late := time.NewTimer(obeyAfter + h.Patience)
 	defer late.Stop()
 	select {
-	case value := <-done:
-		if value != nil {
-			return fmt.Errorf("%s: panic: %v", name, value)
-		}
-		return nil
+	case err := <-done:
+		return err
 	case <-late.C:
 		return fmt.Errorf("%s did not return within %v of the end of its context", name, h.Patience)
 	}
@@ -226,8 +229,8 @@ func (h handler) together(ctx context.Context) error {
 		r := h.Registration(nTogether + i)
 		work.Go(func() {
 			defer func() {
-				if value := recover(); value != nil {
-					errs[i] = fmt.Errorf("panic: %v", value)
+				if v := recover(); v != nil {
+					errs[i] = panicked(v)
 				}
 			}()
 			errs[i] = h.life(ctx, r)

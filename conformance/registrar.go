@@ -24,7 +24,7 @@ type RegistrarSubject struct {
 	Dir string
 	// Grace is how long a plugin may be unreachable before it is deregistered. 0: register.DefaultLivenessGrace; negative: for ever, so that L2 is skipped.
 	Grace time.Duration
-	// Patience is how long it may take to do what it should do at once. 0: 10 s.
+	// Patience is how long it may take to do what it should do at once. 0: 10 s. A rule has a minute in all.
 	Patience time.Duration
 	// Quiet is how long it must not do what it should not do. It is to be longer than the registrar's interval, if it polls. 0: 2 s.
 	Quiet time.Duration
@@ -116,10 +116,10 @@ func (r registrar) entries() []Rule {
 		Fix: "Skip such directories wherever directories are read.", see: r.on(dotDirectories),
 	}, {
 		ID: "D5", Sentence: "A link to a socket is registered under the path of the link, and deregistered when the link is gone.",
-		Fix: "Look at what a link leads to, and keep it under the link's own path.", see: r.on(linkToSocket),
+		Fix: "Look at what a link leads to, and keep it under the link's own path.", see: r.on(linkToSocket), needs: []string{"R1-given"},
 	}, {
 		ID: "D6", Sentence: "When a socket is renamed the old path is deregistered and the new one registered.",
-		Fix: "Compare what is there with what was there, rather than to wait to be told.", see: r.on(renamedSocket),
+		Fix: "Compare what is there with what was there, rather than to wait to be told.", see: r.on(renamedSocket), needs: []string{"R1-given"},
 	}, {
 		ID: "D10", Sentence: "Names with a blank, #, ?, %41 and a newline are registered.",
 		Fix: "Never make a URL of a path: dial the path itself, by a dialer of your own.", see: r.on(oddlyNamed),
@@ -142,7 +142,7 @@ func (r registrar) directories() []Rule {
 		Fix: "Resolve the root before it is read.", see: r.on(linkedRoot),
 	}, {
 		ID: "D7", Sentence: "When a subdirectory is renamed the old paths below it are deregistered and the new ones registered.",
-		Fix: "Open every directory by its path each time it is read.", see: r.on(renamedDirectory), needs: []string{"D4"},
+		Fix: "Open every directory by its path each time it is read.", see: r.on(renamedDirectory), needs: []string{"R1-given", "D4"},
 	}, {
 		ID: "D7-remade", Sentence: "When the root is removed and made again a plugin in it is registered.",
 		Fix: "Open the root by its path each time it is read.", see: r.on(remadeRoot),

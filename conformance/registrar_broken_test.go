@@ -137,7 +137,8 @@ var brokenRegistrars = map[string]func(*brokenRun){
 	"R1/again": func(r *brokenRun) {
 		r.register = func(next func() error, _, _ string) error { return errors.Join(next(), next()) }
 	},
-	"R1-given": func(r *brokenRun) { r.versions = func(v []string) []string { return v[:1] } },
+	"R1-given":          func(r *brokenRun) { r.versions = func(v []string) []string { return v[:1] } },
+	"R1-given/endpoint": func(r *brokenRun) { r.passesEmpty = true },
 	"D1": func(r *brokenRun) {
 		early := r.exists("early")
 		refuses(r, func(name, _ string) bool { return early && name == "early" })
@@ -458,15 +459,8 @@ var brokenRegistrars = map[string]func(*brokenRun){
 			return nil
 		}
 	},
-	"S1/fails": func(r *brokenRun) {
-		r.after = func() error {
-			if r.exists("last") {
-				return errBroken
-			}
-			return nil
-		}
-	},
-	"S2": func(r *brokenRun) { r.cfg.DeregisterOnStop = true },
+	"S1/fails": func(r *brokenRun) { r.after = func() error { return errBroken } },
+	"S2":       func(r *brokenRun) { r.cfg.DeregisterOnStop = true },
 	"S3": func(r *brokenRun) {
 		r.register = func(next func() error, name, endpoint string) error {
 			if name == "open" {

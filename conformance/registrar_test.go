@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -56,22 +57,32 @@ type brokenRun struct {
 	h      register.KubeletHandler // the suite's
 	work   sync.WaitGroup          // waited for when all rules were checked
 
-	cfg        register.Config
-	others     handlers
-	takesNone  bool // none of the handlers that are added
-	validate   func(next func() error, name, endpoint string) error
-	register   func(next func() error, name, endpoint string) error
-	deregister func(next func(), name, endpoint string)
-	versions   func([]string) []string
-	beside     func()       // runs until ctx ends
-	instead    func() bool  // reports whether the run does nothing
-	after      func() error // once the Manager has ended
+	cfg         register.Config
+	others      handlers
+	takesNone   bool // none of the handlers that are added
+	passesEmpty bool // endpoints that are the socket's own path are given as empty ones
+	validate    func(next func() error, name, endpoint string) error
+	register    func(next func() error, name, endpoint string) error
+	deregister  func(next func(), name, endpoint string)
+	versions    func([]string) []string
+	beside      func()       // runs until ctx ends
+	instead     func() bool  // reports whether the run does nothing
+	after       func() error // once the Manager has ended
+}
+
+// given is the endpoint that the suite's handler is given.
+func (r *brokenRun) given(endpoint string) string {
+	if r.passesEmpty && strings.HasPrefix(endpoint, r.dir) {
+		return ""
+	}
+	return endpoint
 }
 
 func (r *brokenRun) ValidatePlugin(ctx context.Context, name, endpoint string, versions []string) error {
 	if r.versions != nil {
 		versions = r.versions(versions)
 	}
+	endpoint = r.given(endpoint)
 	next := func() error { return r.h.ValidatePlugin(ctx, name, endpoint, versions) }
 	if r.validate != nil {
 		return r.validate(next, name, endpoint)
@@ -80,6 +91,7 @@ func (r *brokenRun) ValidatePlugin(ctx context.Context, name, endpoint string, v
 }
 
 func (r *brokenRun) RegisterPlugin(ctx context.Context, name, endpoint string, versions []string, timeout *time.Duration) error {
+	endpoint = r.given(endpoint)
 	next := func() error { return r.h.RegisterPlugin(ctx, name, endpoint, versions, timeout) }
 	if r.register != nil {
 		return r.register(next, name, endpoint)
@@ -88,6 +100,7 @@ func (r *brokenRun) RegisterPlugin(ctx context.Context, name, endpoint string, v
 }
 
 func (r *brokenRun) DeRegisterPlugin(ctx context.Context, name, endpoint string) {
+	endpoint = r.given(endpoint)
 	next := func() { r.h.DeRegisterPlugin(ctx, name, endpoint) }
 	if r.deregister != nil {
 		r.deregister(next, name, endpoint)

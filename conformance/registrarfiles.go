@@ -122,7 +122,9 @@ func linkToSocket(s *stage) (string, error) {
 		return "", err
 	}
 	s.play(&actor{name: "linked", file: "../linked"})
-	must(os.Symlink(filepath.Join(s.dir, "linked"), s.path("link")))
+	if err := os.Symlink(filepath.Join(s.dir, "linked"), s.path("link")); err != nil {
+		return "", noLinks(err)
+	}
 	if _, err := s.soon(told, "linked"); err != nil {
 		return "", err
 	}
@@ -162,7 +164,10 @@ func (s *stage) moved(mark int, began time.Time, from, to string) (string, error
 	case s.ctx.Err() != nil:
 		return "", s.ctx.Err()
 	case inErr != nil && outErr != nil:
-		return "", fmt.Errorf("neither within %v: %w", s.Patience, inErr)
+		if !errors.Is(inErr, context.DeadlineExceeded) {
+			return "", inErr
+		}
+		return "", fmt.Errorf("neither was the old path deregistered nor the new one registered within %v", s.Patience)
 	case inErr != nil:
 		return "", errors.New("deregistered only")
 	case outErr != nil:
@@ -230,8 +235,15 @@ func subdirectory(s *stage) (string, error) {
 
 func linkedRoot(s *stage) (string, error) {
 	must(os.Rename(s.root, s.root+"-away"))
-	must(os.Symlink(s.root+"-away", s.root))
+	if err := os.Symlink(s.root+"-away", s.root); err != nil {
+		return "", noLinks(err)
+	}
 	return "", s.registered(&actor{name: "a"})
+}
+
+// noLinks is what Windows says to whoever may not make them.
+func noLinks(err error) error {
+	return lacking(fmt.Sprintf("no symbolic link can be made here (%v)", err))
 }
 
 func remadeRoot(s *stage) (string, error) {

@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
+
+	"github.com/plugpoll/plugpoll/scanner"
 )
 
 // crowd is how many plugins are in the way of one.
@@ -54,7 +55,7 @@ func twoOfAName(s *stage) (string, error) {
 	s.pause(s.Quiet)
 	for _, e := range s.since(0, is(deregistered, "twin")) {
 		if e.path != a.path {
-			return "", fmt.Errorf("let go of %q when %q has left", filepath.Base(e.path), filepath.Base(a.path))
+			return "", fmt.Errorf("let go of %s when %s has left", scanner.Quote(e.path), scanner.Quote(a.path))
 		}
 	}
 	return "it does", nil
@@ -205,7 +206,7 @@ func closesAll(s *stage) (string, error) {
 			return "", nil
 		}
 		if time.Now().After(deadline) {
-			return "", fmt.Errorf("%d are open %v later", open, s.Patience)
+			return "", fmt.Errorf("%d connections to %q are open %v later", open, a.name, s.Patience)
 		}
 		s.pause(time.Millisecond)
 	}

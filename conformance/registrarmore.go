@@ -7,16 +7,16 @@ func (r registrar) calls() []Rule {
 		Fix: "Record a plugin once Register has succeeded.", see: r.on(failedRegister),
 	}, {
 		ID: "R5", Sentence: "When a socket is removed there is one Deregister, with the name and endpoint of the Register.",
-		Fix: "Keep what was registered, and let go of exactly that.", see: r.on(removedSocket),
+		Fix: "Keep what was registered, and let go of exactly that.", see: r.on(removedSocket), needs: []string{"R1-given"},
 	}, {
 		ID: "R7", Sentence: "Calls of a handler for one name do not overlap.",
 		Fix: "Queue them by type and name.", see: r.on(oneAtATime), needs: []string{"N1"},
 	}, {
 		ID: "R8", Sentence: "When Validate fails twice, and then not, the plugin is told each time, and registered.",
-		Fix: "Try again after a pause.", see: r.on(failsTwice),
+		Fix: "Try again after a pause.", see: r.on(failsTwice), needs: []string{"R3-cause"},
 	}, {
 		ID: "R8-added", Sentence: "A plugin of unknown type is registered once its type gets a handler.",
-		Fix: "Try those again that wait for a type when its handler comes.", see: r.on(handlerAdded),
+		Fix: "Try those again that wait for a type when its handler comes.", see: r.on(handlerAdded), needs: []string{"R3"},
 	}, {
 		ID: "R9", Sentence: "When Register panics once it is tried again, and the plugin registered.",
 		Fix: "Recover around each call of a handler, and take a panic for an error.", see: r.on(panicsOnce),
@@ -42,7 +42,7 @@ func (r registrar) crowds() []Rule {
 		Fix: "Go on at once when a connection is refused.", see: r.on(besideDead),
 	}, {
 		ID: "N1", Sentence: "When two sockets announce one name both are registered, and Deregister names the one that left.",
-		Fix: "Key by the path of the socket.", see: r.on(twoOfAName),
+		Fix: "Key by the path of the socket.", see: r.on(twoOfAName), needs: []string{"R1-given"},
 	}}
 }
 
@@ -73,9 +73,9 @@ func (r registrar) ends() []Rule {
 		Fix: "Wait for what was begun, and begin nothing any more.", see: r.on(endsItself),
 	}, {
 		ID: "S2", Sentence: "The end of the registrar deregisters nothing.",
-		Fix: "Leave the plugins as they are: the next run finds them.", see: r.on(keepsAll),
+		Fix: "Leave the plugins as they are: the next run finds them.", see: r.on(keepsAll), needs: []string{"S1"},
 	}, {
 		ID: "S3", Sentence: "After its end no connection to a plugin is left.",
-		Fix: "Close the connections that are kept.", see: r.on(closesAll),
+		Fix: "Close the connections that are kept.", see: r.on(closesAll), needs: []string{"S1"},
 	}}
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/plugpoll/plugpoll/scanner"
@@ -54,7 +57,7 @@ func (r Rule) result(ctx context.Context) Result {
 		err := errGoexit
 		defer func() {
 			if v := recover(); v != nil {
-				err = fmt.Errorf("panic: %v", v)
+				err = panicked(v)
 			}
 			done <- err
 		}()
@@ -70,6 +73,9 @@ func (r Rule) result(ctx context.Context) Result {
 	}
 	if ctx.Err() != nil {
 		return Result{Rule: r, Err: ctx.Err()}
+	}
+	if limited.Err() != nil && errors.Is(err, limited.Err()) {
+		err = fmt.Errorf("it was not over after %v: %w", ruleTime, err)
 	}
 	if lack, ok := errors.AsType[lacking](err); ok {
 		return Result{Rule: r, Skipped: string(lack)}
@@ -96,6 +102,21 @@ var (
 	errGoexit = errors.New("it ended its goroutine (runtime.Goexit) and did not return")
 	errHangs  = errors.New("a call did not return, and runs on")
 )
+
+// panicked is the error of a panic that is being recovered from, and where in the code it was.
+func panicked(v any) error {
+	callers := make([]uintptr, 64)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers)])
+	for began, more := false, true; more; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		began = began || f.Function == "runtime.gopanic"
+		if began && f.File != "" && !strings.HasPrefix(f.Function, "runtime.") {
+			return fmt.Errorf("panic: %v (%s:%d)", v, filepath.Base(f.File), f.Line)
+		}
+	}
+	return fmt.Errorf("panic: %v", v)
+}
 
 // await returns what comes of done; after the end of ctx it waits for hangGrace.
 func await(ctx context.Context, done <-chan error) error {

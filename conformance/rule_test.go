@@ -19,7 +19,7 @@ func TestRuleCheck(t *testing.T) {
 	}{
 		"holds":  {func(context.Context) error { return nil }, ""},
 		"broken": {func(context.Context) error { return errors.New("it is\nred") }, `X: it is\nred. That breaks: It is green.`},
-		"panics": {func(context.Context) error { panic("oops") }, "X: panic: oops. That breaks: It is green."},
+		"panics": {func(context.Context) error { panic("oops") }, "X: panic: oops (rule_test.go:22). That breaks: It is green."},
 		"ends": {func(context.Context) error {
 			runtime.Goexit()
 			return nil
@@ -27,7 +27,7 @@ func TestRuleCheck(t *testing.T) {
 		"obeys": {func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
-		}, "X: context deadline exceeded. That breaks"},
+		}, "X: it was not over after 1m0s: context deadline exceeded. That breaks"},
 		"hangs": {func(context.Context) error {
 			<-stuck
 			return nil

@@ -32,6 +32,7 @@ type stage struct {
 	calls  map[[2]string]func(context.Context) error // what the handler does in a call for a name
 	actors []*actor
 	stop   context.CancelFunc // nil: the registrar was not started
+	leave  chan struct{}      // closed by clear: no call of the handler goes on
 	undo   []func()           // done by clear
 }
 
@@ -53,7 +54,7 @@ func (r registrar) on(act func(*stage) (string, error)) func(context.Context) (s
 		}
 		s := &stage{
 			diary: newDiary(), RegistrarSubject: r.RegistrarSubject, ctx: ctx, dir: dir, root: filepath.Join(dir, "root"),
-			calls: map[[2]string]func(context.Context) error{},
+			calls: map[[2]string]func(context.Context) error{}, leave: make(chan struct{}),
 		}
 		defer s.clear()
 		must(os.Mkdir(s.root, 0o755))
@@ -69,6 +70,7 @@ func must(err error) {
 
 // clear ends everything. A registrar that does not end is left behind.
 func (s *stage) clear() {
+	close(s.leave)
 	_, _ = s.end()
 	s.mu.Lock()
 	actors := s.actors
@@ -91,7 +93,7 @@ func (s *stage) start(run runFunc) {
 		err := errGoexit
 		defer func() {
 			if v := recover(); v != nil {
-				err = fmt.Errorf("panic: %v", v)
+				err = panicked(v)
 			}
 			s.err = err
 			close(s.over)

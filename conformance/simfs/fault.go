@@ -3,6 +3,7 @@ package simfs
 import (
 	"context"
 	"io/fs"
+	"slices"
 	"time"
 )
 
@@ -186,18 +187,23 @@ func (f *FS) happen(ctx context.Context, have *fault) outcome {
 	return outcome{have.Fault, have.was}
 }
 
-// claim counts a call and uses its oldest fault that is neither used up nor over; nil: none.
+// claim counts a call and uses its oldest fault that is neither used up nor over; nil: none. Those that are, and hold no call, are forgotten.
 func (f *FS) claim(at point) *fault {
 	f.faultMu.Lock()
 	defer f.faultMu.Unlock()
 	f.calls[at]++
+	f.faults[at] = slices.DeleteFunc(f.faults[at], func(have *fault) bool { return !have.Hang && f.spent(have) })
 	for _, have := range f.faults[at] {
-		usedUp := have.Times > 0 && have.used >= have.Times
-		if usedUp || !have.until.IsZero() && !f.clock().Before(have.until) {
-			continue
+		if !f.spent(have) {
+			have.used++
+			return have
 		}
-		have.used++
-		return have
 	}
 	return nil
+}
+
+// spent reports whether a fault is used up or over.
+func (f *FS) spent(have *fault) bool {
+	usedUp := have.Times > 0 && have.used >= have.Times
+	return usedUp || !have.until.IsZero() && !f.clock().Before(have.until)
 }
