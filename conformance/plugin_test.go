@@ -86,7 +86,13 @@ func (p *fakePlugin) start(t *testing.T) {
 	})
 }
 
+// listen serves at the path, unless the plugin has ended: a server that begins after that would be stopped by nobody.
 func (p *fakePlugin) listen() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return nil
+	}
 	l, err := net.Listen("unix", p.path)
 	if err != nil {
 		return err
@@ -98,9 +104,7 @@ func (p *fakePlugin) listen() error {
 	if !p.mute {
 		registerapi.RegisterRegistrationServer(server, p)
 	}
-	p.mu.Lock()
 	p.servers = append(p.servers, server)
-	p.mu.Unlock()
 	p.served.Go(func() { _ = server.Serve(l) })
 	return nil
 }
