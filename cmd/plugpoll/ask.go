@@ -74,10 +74,17 @@ func (a *asker) open(ctx context.Context, path string) (io.ReadCloser, error) {
 	defer func() { _ = answer.Body.Close() }()
 	said := struct{ Error string }{}
 	if json.NewDecoder(io.LimitReader(answer.Body, maxComplaint)).Decode(&said) == nil && said.Error != "" {
-		return nil, fmt.Errorf("the daemon at %s does not answer this: %s", a.address, scanner.Clean(said.Error, maxComplaint))
+		err := fmt.Errorf("the daemon at %s does not answer this: %s", a.address, scanner.Clean(said.Error, maxComplaint))
+		if answer.StatusCode == http.StatusNotFound && answer.Header.Get("Content-Security-Policy") == policy {
+			err = notThereError{err}
+		}
+		return nil, err
 	}
 	return nil, fmt.Errorf("what answers at %s is not plugpoll (HTTP %d): name the daemon's address with --address", a.address, answer.StatusCode)
 }
+
+// notThereError says that a daemon has nothing at a path: it is older than this plugpoll.
+type notThereError struct{ error }
 
 // unreached says what to do when nobody answers.
 func (a *asker) unreached(err error) error {

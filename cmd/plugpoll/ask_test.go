@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -57,5 +58,25 @@ func TestAsk(t *testing.T) {
 	}
 	if _, _, err := a.view(t.Context()); err == nil || !strings.Contains(err.Error(), "no daemon answers at unix:"+stale+" (connection refused): start one") {
 		t.Errorf("a socket that was left behind: %v", err)
+	}
+}
+
+// TestWhyOlder asks a daemon that is older than network configuration.
+func TestWhyOlder(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Security-Policy", policy)
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"version": "v1", "error": "there is nothing at /v1/cni: see /"}`)
+	}))
+	defer server.Close()
+	a, err := newAsker(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, _, err := a.cni(t.Context()); err != nil || len(all.Directories) > 0 {
+		t.Errorf("the directories are %v, %v", all.Directories, err)
+	}
+	if _, _, err := a.someCNI(t.Context()); err == nil || !strings.Contains(err.Error(), "knows nothing of CNI directories, it is an older one: start it from this plugpoll") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
+	"path/filepath"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 
 	"github.com/plugpoll/plugpoll/register/cni"
+	"github.com/plugpoll/plugpoll/scanner"
 )
 
 var cniCheckHelp = `Look at a directory of network configuration once, and say what it comes to, without a daemon.
@@ -29,6 +31,7 @@ type cniCheckOptions struct {
 	binDirs    []string
 	maxConfNum int
 	network    string
+	pinned     bool // whether network was given
 	status     bool
 	output     *choice
 }
@@ -69,12 +72,16 @@ func newCNICheck() *cobra.Command {
 	complete(cmd, "default-network")
 	o.output = addCNIOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.pinned = cmd.Flags().Changed("default-network")
 		cfg, err := o.config(args[0])
 		if err != nil {
 			return err
 		}
 		ctx, end := signal.NotifyContext(cmd.Context(), stopSignals()...)
 		defer end()
+		if (diskFacts{ctx}).look(cfg.ConfDir).what == typeName(0) {
+			return usagef("DIR is %s, which is a file: name its directory (plugpoll cni check %s)", scanner.Quote(cfg.ConfDir), shellWord(filepath.Dir(cfg.ConfDir)))
+		}
 		v, err := lookOnce(ctx, cfg)
 		if err != nil {
 			return err
@@ -96,6 +103,9 @@ func (o *cniCheckOptions) config(dir string) (cni.Config, error) {
 	maxConfNum, binDirs, errs := networks(o.maxConfNum, "--max-conf-num", o.binDirs)
 	dir, err := absolute("DIR", dir)
 	errs = append(errs, err)
+	if o.pinned && o.network == "" {
+		errs = append(errs, usagef("--default-network is empty: name a network"))
+	}
 	if err := usage(errs...); err != nil {
 		return cni.Config{}, err
 	}

@@ -57,3 +57,39 @@ func TestLookMakesNothing(t *testing.T) {
 		t.Errorf("there is %v, %v", left, err)
 	}
 }
+
+// TestCNISummary names what is to be asked about, and says of broken files what is known.
+func TestCNISummary(t *testing.T) {
+	broken := func(path string) cni.FileView {
+		return cni.FileView{Path: path, State: cni.Broken, Error: &cni.ConfError{Path: path, Kind: cni.KindEmpty, Text: "the file is empty", Fix: "remove it"}}
+	}
+	first, later := broken("/etc/cni/net.d/0.conf"), broken("/etc/cni/net.d/9.conf")
+	notReady := func(message string) func(*cni.View) {
+		return func(v *cni.View) {
+			v.State, v.Ready, v.Message, v.Files = cni.NotReady, false, cni.MessagePrefix+message, append(v.Files, later)
+		}
+	}
+	ready := newFake(func(v *cni.View) { v.Files = append(v.Files, later) }).View()
+	noPlugin := newFake(func(v *cni.View) { notReady("a plugin is missing")(v); v.ConfDir = "/etc/cni/other.d" }).View()
+	unusable := newFake(func(v *cni.View) {
+		notReady("0.conf is empty")(v)
+		v.Files, v.Error = append([]cni.FileView{first}, v.Files...), first.Error
+	}).View()
+	for _, test := range []struct {
+		name string
+		dirs []cni.View
+		want []string
+	}{
+		{"ready", []cni.View{ready}, []string{"1 broken file that is not needed now", "plugpoll why /etc/cni/net.d/9.conf tells"}},
+		{"a plugin is missing", []cni.View{noPlugin}, []string{"1 broken file that is not needed now", "plugpoll why /etc/cni/other.d tells"}},
+		{"unusable", []cni.View{unusable}, []string{"has 1 more broken file.", "plugpoll why /etc/cni/net.d/0.conf tells"}},
+		{"the worst of two", []cni.View{ready, noPlugin}, []string{"plugpoll why /etc/cni/other.d tells"}},
+	} {
+		got := cniText(test.dirs)
+		for _, want := range test.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: there is no %q in\n%s", test.name, want, got)
+			}
+		}
+	}
+}

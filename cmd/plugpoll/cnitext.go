@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,11 +27,8 @@ func cniText(dirs []cni.View) string {
 	b.WriteByte('\n')
 	cniTables(&b, dirs)
 	cniSummary(&b, dirs)
-	for _, v := range dirs {
-		if asked := firstToAsk(v); asked != "" {
-			fmt.Fprintf(&b, "plugpoll why %s tells what to do.\n", shellWord(asked))
-			break
-		}
+	if asked := firstToAsk(dirs); asked != "" {
+		fmt.Fprintf(&b, "plugpoll why %s tells what to do.\n", shellWord(asked))
 	}
 	return b.String()
 }
@@ -119,7 +117,10 @@ func cniTroubles(v cni.View) (all []string) {
 			broken++
 		}
 	}
-	if broken > 0 {
+	switch {
+	case broken > 0 && v.Error != nil: // some of them may count once the first is mended
+		all = append(all, "has "+counted(broken, "more broken file", "more broken files"))
+	case broken > 0:
 		all = append(all, "has "+counted(broken, "broken file that is", "broken files that are")+" not needed now")
 	}
 	return all
@@ -195,15 +196,30 @@ func networksText(v cni.View) string {
 	return strings.Join(names, ", ")
 }
 
-// firstToAsk is what to ask why for.
-func firstToAsk(v cni.View) string {
-	for _, f := range v.Files {
-		if f.State == cni.Broken {
-			return rawPath(f.Path, f.PathBase64)
+// firstToAsk is what to ask why for: of a directory that is not ready before that of one that works.
+func firstToAsk(dirs []cni.View) string {
+	var asked string
+	for _, v := range dirs {
+		if about := toAsk(v); !v.Ready {
+			return about
+		} else if asked == "" {
+			asked = about
 		}
 	}
-	if len(cniTroubles(v)) > 0 {
-		return rawPath(v.ConfDir, v.ConfDirBase64)
+	return asked
+}
+
+// toAsk is what to ask why for of a directory: its file to mend, else the directory, and nothing if all is well.
+func toAsk(v cni.View) string {
+	if len(cniTroubles(v)) == 0 {
+		return ""
 	}
-	return ""
+	broken := slices.IndexFunc(v.Files, func(f cni.FileView) bool { return f.State == cni.Broken })
+	switch {
+	case v.Error != nil && v.Error.Path != "":
+		return rawPath(v.Error.Path, v.Error.PathBase64)
+	case v.Ready && v.ScanError == "" && broken >= 0:
+		return rawPath(v.Files[broken].Path, v.Files[broken].PathBase64)
+	}
+	return rawPath(v.ConfDir, v.ConfDirBase64)
 }

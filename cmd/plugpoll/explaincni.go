@@ -244,7 +244,8 @@ func explainConfFile(dirs []cni.View, asked string, f facts) (finding, bool) {
 		if !isPath {
 			path = filepath.Join(t.dir, asked)
 		}
-		inside := filepath.Dir(path) == filepath.Clean(t.dir) || isPath && scanner.Nested(t.dir, path, runtime.GOOS)
+		dir := filepath.Clean(t.dir)
+		inside := filepath.Dir(path) == dir || isPath && len(path) > len(dir) && scanner.Nested(dir, path, runtime.GOOS)
 		if !inside {
 			continue
 		}
@@ -259,27 +260,37 @@ func explainConfFile(dirs []cni.View, asked string, f facts) (finding, bool) {
 
 // noVerdict tells of a path in the directory that the daemon has no verdict on.
 func (t toldCNI) noVerdict(path string, there pathFacts) finding {
-	const extensions = ".conf, .conflist or .json"
-	base := filepath.Base(path)
 	say := func(c cause, failed, do string) finding {
 		return t.finding(c, path, "", seenAs(path, there), failed, do)
 	}
-	switch {
+	skipped, rename := skippedName(filepath.Base(path))
+	switch inside := filepath.Dir(path) == filepath.Clean(t.dir); {
 	case t.v.ScanError != "" || t.v.LastGoodScan.IsZero():
 		return say(cniUnreadable, sentence("The daemon cannot read the directory as a whole: "+dash(scanner.Clean(t.v.ScanError, maxComplaint))), cniAdvice[cniUnreadable](t))
+	case errors.Is(there.err, fs.ErrNotExist) && skipped != "":
+		return say(cniNoFile, "Nor would a file there count. "+skipped, rename)
 	case errors.Is(there.err, fs.ErrNotExist):
 		return say(cniNoFile, "So there is no configuration in it.", "See that whoever installs the network writes the file under exactly this path. It is found by itself as soon as it is there.")
-	case there.what == "directory" && filepath.Dir(path) == filepath.Clean(t.dir):
+	case there.what == "directory" && inside:
 		return say(cniIgnored, "A directory is no configuration file.", "Nothing is to be done: .conf files in it count if it is called as a network in use of cniVersion 1.1.0 or later that takes plugins from there.")
-	case strings.HasPrefix(base, "."):
-		return say(cniIgnored, "Its name begins with a dot, and such names are skipped.", "Rename it to a name without the dot.")
-	case !slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(base)):
-		return say(cniIgnored, "Its name does not end in "+extensions+", so it is no configuration file.", "Rename it if it is one: .conflist for a list of plugins, .conf for a single one.")
-	case filepath.Dir(path) != filepath.Clean(t.dir):
+	case skipped != "":
+		return say(cniIgnored, skipped, rename)
+	case !inside:
 		return say(cniIgnored, "It is in a subdirectory, of which only .conf files count, and only in one that is called as a network of cniVersion 1.1.0 or later that takes plugins from there.",
 			"Move it to "+name(t.dir)+", or call the subdirectory as the network.")
 	}
 	return say(notSeen, "The daemon has not seen it there.", "If it was made this moment, ask again. Else the daemon sees another filesystem under this path than you do, in a container or another mount namespace, or the directory holds too many files.")
+}
+
+// skippedName says why a name is none of a configuration file, and what to do; nothing if it may be one.
+func skippedName(base string) (skipped, rename string) {
+	switch {
+	case strings.HasPrefix(base, "."):
+		return "Its name begins with a dot, and such names are skipped.", "Rename it to a name without the dot."
+	case !slices.Contains([]string{".conf", ".conflist", ".json"}, filepath.Ext(base)):
+		return "Its name does not end in .conf, .conflist or .json, so it is no configuration file.", "Rename it if it is one: .conflist for a list of plugins, .conf for a single one."
+	}
+	return "", ""
 }
 
 func unknownToCNI(dirs []cni.View, asked string) finding {

@@ -17,8 +17,8 @@ const whyHelp = `Say of one plugin, socket or network, in a paragraph: what was 
 
 NAME is a plugin's name, or that of its socket's file, also without .sock or -reg.sock; PATH is the socket
 itself. Of network configuration NAME is a network, a configuration file, a runtime handler (default for the default
-one) or the type of a network's plugin; PATH is a configuration file or its directory. What the daemon does not know is looked for on the filesystem, as this command sees it: run it on the
-daemon's node, as root if you can.
+one) or the type of a network's plugin; PATH is a configuration file or its directory. What the daemon does not know is
+looked for on the filesystem, as this command sees it: run it on the daemon's node, as root if you can.
 
 With -o json each finding is an object on a line; its causes are the headings of docs/troubleshooting.md.
 

@@ -172,7 +172,11 @@ func TestWhyCNIViews(t *testing.T) {
 		{cniUnreadable, "/etc/cni/net.d/b.conf", "cannot read the directory as a whole: list x: input/output error", pathFacts{}, func(v *cni.View) { v.ScanError = "list x: input/output error" }},
 		{cniEmpty, "default", "stale", pathFacts{}, func(v *cni.View) { v.State, v.Files, v.LastError = cni.Stale, nil, "there is nothing" }},
 		{notSeen, "/etc/cni/net.d/b.conf", "has not seen it there.*another filesystem", pathFacts{what: "file"}, func(*cni.View) {}},
-		{cniNoFile, "/etc/cni/net.d/b.conf", "nothing at", pathFacts{err: fs.ErrNotExist}, func(*cni.View) {}},
+		{cniNoFile, "/etc/cni/net.d/b.conf", "nothing at.*found by itself", pathFacts{err: fs.ErrNotExist}, func(*cni.View) {}},
+		{cniNoFile, "/etc/cni/net.d/b.yaml", "nothing at.*does not end in .conf", pathFacts{err: fs.ErrNotExist}, func(*cni.View) {}},
+		{cniNoFile, "/etc/cni/net.d/.b.conf", "nothing at.*begins with a dot", pathFacts{err: fs.ErrNotExist}, func(*cni.View) {}},
+		{cniUnknown, "/etc/cni", "is called /etc/cni", pathFacts{what: "directory"}, func(*cni.View) {}},
+		{cniUnknown, "/", "is called /", pathFacts{what: "directory"}, func(*cni.View) {}},
 	} {
 		f := newFake(test.change)
 		found := explain(noPlugins{}.View(), []cni.View{f.View()}, test.asked, noFacts{test.facts})
