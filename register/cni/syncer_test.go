@@ -344,7 +344,15 @@ func TestUnlistable(t *testing.T) {
 		w.run()
 		w.pass(settled)
 		w.is(NotReady, "")
-		w.says(confDir, "permission denied")
+		w.says(confDir + " cannot be read: permission denied")
+		w.happened(EventScanFailing, EventEmpty, EventNotReady, EventSynced)
+		if v := w.s.View(); v.ScanError != "list /net.d: permission denied" || !v.LastGoodScan.IsZero() {
+			t.Errorf("a look at nothing is a good one: error %q, last good one %v", v.ScanError, v.LastGoodScan)
+		}
+		want := []string{`[WARN]  cni: cannot read the directory: path=/net.d error="list /net.d: permission denied"`}
+		if lines := w.log.lines("INFO", "WARN"); !slices.Equal(lines, want) {
+			t.Errorf("the log is\n%s", strings.Join(lines, "\n"))
+		}
 		clear()
 		w.write("10-a.conflist", list("a"))
 		w.pass(settled)
@@ -372,6 +380,34 @@ func TestUnlistable(t *testing.T) {
 			t.Errorf("errors stay: %q, %q", v.ScanError, v.LastError)
 		}
 		w.happened(EventScanRecovered, EventApplied, EventDefaultChanged)
+	})
+}
+
+// A file in the place of the directory is a directory that cannot be read; the files are gone all the same (CN8).
+func TestFileForDirectory(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		w.write("10-a.conflist", list("a"))
+		w.run()
+		w.pass(settled)
+		w.happened(EventApplied, EventReady, EventSynced)
+		w.must(w.node.RemoveAll(confDir))
+		w.write(confDir, "")
+		w.pass(time.Minute)
+		w.is(NotReady, "a")
+		w.says(confDir + " cannot be read: not a directory")
+		w.happened(EventScanFailing, EventEmpty, EventNotReady)
+		v := w.s.View()
+		if v.ScanError == "" || v.GoodScanAge < 59 {
+			t.Errorf("the View is %+v", v)
+		}
+		w.must(w.node.Remove(confDir))
+		w.must(w.node.MkdirAll(confDir, 0o755))
+		w.write("10-a.conflist", list("a"))
+		w.pass(2 * settled)
+		w.is(Ready, "a")
+		if v := w.s.View(); v.ScanError != "" || v.GoodScanAge > 1 {
+			t.Errorf("the View is %+v", v)
+		}
 	})
 }
 

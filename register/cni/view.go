@@ -73,7 +73,7 @@ type View struct {
 	// Filesystem is the kind of filesystem the directory is on, as in state.RootView.
 	Filesystem string `json:"filesystem"`
 	// LastScan is when the last poll ended, LastGoodScan when the last one did that told what is there. Zero: there was none. A directory that does not
-	// exist was told.
+	// exist was told; one that cannot be opened, or is a file, was not.
 	LastScan     time.Time `json:"last_scan,omitzero"`
 	LastGoodScan time.Time `json:"last_good_scan,omitzero"`
 	// GoodScanAge is Time less LastGoodScan, in seconds; 0 if there was none.
