@@ -577,7 +577,22 @@ var loadCases = []loadCase{
 	},
 	{
 		name: "two values", files: one(listA + "\n" + listB),
-		want: `[more than one value] 10-a.conflist:2:1: something follows the end of the JSON: {"cniVersion"; remove it: a file holds one network`,
+		want: `[more than one value] 10-a.conflist:2:1: something follows the end of the JSON: {"cniVersion"; remove what follows the closing }`,
+		peer: "error",
+	},
+	{
+		name: "a bracket too many", files: one(listA + "\n}\n"),
+		want: `[more than one value] 10-a.conflist:2:1: something follows the end of the JSON: "}"; remove what follows the closing }`,
+		peer: "error",
+	},
+	{
+		name: "two arrays", files: one("[] []"),
+		want: `[more than one value] 10-a.conflist:1:4: something follows the end of the JSON: "[]"; remove what follows the closing ]`,
+		peer: "error",
+	},
+	{
+		name: "two numbers", files: one("1 2"),
+		want: `[more than one value] 10-a.conflist:1:3: something follows the end of the JSON: "2"; keep one object only`,
 		peer: "error",
 	},
 	{

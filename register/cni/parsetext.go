@@ -126,13 +126,23 @@ func byCharacter(content string, at int, message string) *fault {
 	case strings.Contains(message, "beginning of object key") && word:
 		return &fault{at, KindUnquotedKey, "the key " + near(content, at) + " has no quotes", `put it in "`}
 	case strings.Contains(message, "after top-level value"):
-		return &fault{at, KindMore, "something follows the end of the JSON: " + near(content, at), "remove it: a file holds one network"}
+		return &fault{at, KindMore, "something follows the end of the JSON: " + near(content, at), fixMore(content)}
 	case strings.Contains(message, "after object key:value pair"), strings.Contains(message, "after array element"):
 		if word || r == '"' || r == '{' || r == '[' || r == '-' || unicode.IsDigit(r) {
 			return &fault{at, KindMissingComma, "there is no comma before " + near(content, at), "put a comma before it"}
 		}
 	}
 	return nil
+}
+
+func fixMore(content string) string {
+	switch content[blanks(content, 0)] {
+	case '{':
+		return "remove what follows the closing }"
+	case '[':
+		return "remove what follows the closing ]"
+	}
+	return "keep one object only"
 }
 
 // near shows the text at an offset, in quotes unless it has some: the rest of the word, or of the line, as far as there is room.
