@@ -188,12 +188,12 @@ var loadCases = []loadCase{
 	},
 	{
 		name: "broken behind the first, and all are wanted", files: files("10-a.conflist", listA, "20-b.conflist", "{"),
-		want: "[incomplete] 20-b.conflist:1:2: the file ends in the middle; write it under another name and rename it when it is complete",
+		want: "[incomplete] 20-b.conflist:1:2: the file ends in the middle: the { of line 1 is not closed; add what is missing, or write it under another name and rename it when it is complete",
 		peer: "error",
 	},
 	{
 		name: "broken before a good one", files: files("10-a.conflist", "{", "20-b.conflist", listB), o: choose{max: 1},
-		want: "[incomplete] 10-a.conflist:1:2: the file ends in the middle; write it under another name and rename it when it is complete",
+		want: "[incomplete] 10-a.conflist:1:2: the file ends in the middle: the { of line 1 is not closed; add what is missing, or write it under another name and rename it when it is complete",
 		peer: "error",
 	},
 	{
@@ -415,7 +415,7 @@ var loadCases = []loadCase{
 	},
 	{
 		name: "a file name of a hostile writer", files: files("10-\n\x1b[31m\xff.conflist", "{"),
-		want: `[incomplete] "10-\n\x1b[31m\xff.conflist":1:2: the file ends in the middle; write it under another name and rename it when it is complete`,
+		want: `[incomplete] "10-\n\x1b[31m\xff.conflist":1:2: the file ends in the middle: the { of line 1 is not closed; add what is missing, or write it under another name and rename it when it is complete`,
 		peer: "error",
 	},
 
@@ -482,12 +482,37 @@ var loadCases = []loadCase{
 	},
 	{
 		name: "half a file", files: one(listA[:len(listA)/2]),
-		want: "[incomplete] 10-a.conflist:1:60: the file ends in the middle; write it under another name and rename it when it is complete",
+		want: "[incomplete] 10-a.conflist:1:60: the file ends in the middle of the string that begins in line 1; add what is missing, or write it under another name and rename it when it is complete",
 		peer: "error",
 	},
 	{
 		name: "half a character", files: one("{\"name\":\"ä"[:10]),
-		want: "[incomplete] 10-a.conflist:1:11: the file ends in the middle; write it under another name and rename it when it is complete",
+		want: "[incomplete] 10-a.conflist:1:11: the file ends in the middle of the string that begins in line 1; add what is missing, or write it under another name and rename it when it is complete",
+		peer: "error",
+	},
+	{
+		name: "a bracket that was forgotten", files: one("{\n \"name\": \"a}]\\\"\",\n \"plugins\": [\n  {\"type\": \"x\"}\n \n"),
+		want: "[incomplete] 10-a.conflist:6:1: the file ends in the middle: the [ of line 3 and 1 bracket around it are not closed; add what is missing, or write it under another name and rename it when it is complete",
+		peer: "error",
+	},
+	{
+		name: "half an object in several", files: one(listA[:strings.LastIndex(listA, ":")+1]),
+		want: "[incomplete] 10-a.conflist:1:112: the file ends in the middle: the { of line 1 and 3 brackets around it are not closed; add what is missing, or write it under another name and rename it when it is complete",
+		peer: "error",
+	},
+	{
+		name: "half a word", files: one("tru"),
+		want: "[incomplete] 10-a.conflist:1:4: the file ends in the middle; add what is missing, or write it under another name and rename it when it is complete",
+		peer: "error",
+	},
+	{
+		name: "a bracket that was forgotten in the middle", files: one("{\n \"name\": \"a\",\n \"plugins\": [\n  {\"type\": \"x\", \"ipam\": {\"type\": \"y\"}\n ]\n}\n"),
+		want: "[not JSON] 10-a.conflist:5:2: there is a ], and the { of line 4 is not closed; put a } before it",
+		peer: "error",
+	},
+	{
+		name: "the other bracket that was forgotten", files: one("{\"plugins\": [{\"type\": \"x\"}}"),
+		want: "[not JSON] 10-a.conflist:1:27: there is a }, and the [ of line 1 is not closed; put a ] before it",
 		peer: "error",
 	},
 	{

@@ -88,9 +88,12 @@ func syntaxFault(content string, e *json.SyntaxError) *fault {
 		return &fault{blanks(content, 0), KindYAML, "this is YAML", "write it as JSON"}
 	}
 	if strings.HasPrefix(message, "unexpected end") {
-		return &fault{len(content), KindIncomplete, "the file ends in the middle", fixWrite}
+		return incomplete(content)
 	}
 	at := max(0, min(int(e.Offset), len(content))-1)
+	if strings.HasPrefix(message, "invalid character ' '") && content[at] != ' ' {
+		return incomplete(content) // it ends in a word, and encoding/json has put a blank behind it
+	}
 	if strings.Contains(message, maxDepth) {
 		return tooDeep(at)
 	}
@@ -119,6 +122,8 @@ func byCharacter(content string, at int, message string) *fault {
 		return nil
 	case (r == '}' || r == ']') && strings.HasSuffix(previous, ","):
 		return &fault{len(previous) - 1, KindTrailingComma, fmt.Sprintf("there is a comma before %q", r), "remove the comma"}
+	case r == ']' && strings.Contains(message, "after object key:value pair"), r == '}' && strings.Contains(message, "after array element"):
+		return otherBracket(content, at)
 	case r == '#', r == '/' && strings.HasPrefix(content[at+1:], "/"), r == '/' && strings.HasPrefix(content[at+1:], "*"):
 		return &fault{at, KindComment, "there is a comment, and JSON has none", "remove the comment"}
 	case strings.ContainsRune("'‘’“”„«»`", r):
