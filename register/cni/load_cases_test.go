@@ -627,17 +627,22 @@ var loadCases = []loadCase{
 	},
 	{
 		name: "an array", files: one("[" + listA + "]"),
-		want: "[not an object] 10-a.conflist:1:1: this is an array, and a network is an object; put it in { and }",
+		want: "[not an object] 10-a.conflist:1:1: this is an array, and a network is an object; write it as {\"cniVersion\": …, \"name\": …, \"plugins\": […]}",
+		peer: "error",
+	},
+	{
+		name: "a number in a subdirectory", files: files("10-a.conflist", listA, "a/1.conf", "42"),
+		want: "[not an object] a/1.conf:1:1: this is a number, and a plugin is an object; write it as {\"type\": …}",
 		peer: "error",
 	},
 	{
 		name: "null", files: oneConf("null"),
-		want: "[not an object] 10-a.conf:1:1: this is null, and a network is an object; put it in { and }",
+		want: "[not an object] 10-a.conf:1:1: this is null, and a network is an object; write it as {\"cniVersion\": …, \"name\": …, \"type\": …}",
 		peer: "error",
 	},
 	{
 		name: "a string", files: oneConf(`"a"`),
-		want: "[not an object] 10-a.conf:1:1: this is a string, and a network is an object; put it in { and }",
+		want: "[not an object] 10-a.conf:1:1: this is a string, and a network is an object; write it as {\"cniVersion\": …, \"name\": …, \"type\": …}",
 		peer: "error",
 	},
 	{

@@ -30,7 +30,7 @@ const (
 func (c *conf) parse(below map[string][]*conf) {
 	c.err = c.problemError()
 	if c.err == nil {
-		c.err = c.at(textFault(c.content))
+		c.err = c.at(c.textFault())
 	}
 	if c.err != nil {
 		return
@@ -193,7 +193,7 @@ func (c *conf) parsePlugin() {
 	if c.err = c.problemError(); c.err != nil {
 		return
 	}
-	if c.err = c.at(textFault(c.content)); c.err != nil {
+	if c.err = c.at(c.textFault()); c.err != nil {
 		return
 	}
 	plugin, err := libcni.NetworkPluginConfFromBytes([]byte(c.content))

@@ -22,8 +22,9 @@ type fault struct {
 // fixWrite is for a file that its writer has not finished: it may get right without anybody doing something.
 const fixWrite = "write it under another name and rename it when it is complete"
 
-// textFault says why a text is not one JSON object, or nil.
-func textFault(content string) *fault {
+// textFault says why a file is not one JSON object, or nil.
+func (c *conf) textFault() *fault {
+	content := c.content
 	if f := encodingFault(content); f != nil {
 		return f
 	}
@@ -36,9 +37,20 @@ func textFault(content string) *fault {
 		return &fault{-1, KindNotJSON, "this is not JSON: " + scanner.Clean(err.Error(), maxText), "write it as JSON"}
 	}
 	if at := blanks(content, 0); content[at] != '{' {
-		return &fault{at, KindNotObject, "this is " + nameOf(content[at:]) + ", and a network is an object", "put it in { and }"}
+		return c.notObject(at)
 	}
 	return nil
+}
+
+func (c *conf) notObject(at int) *fault {
+	what, form := "a network", `{"cniVersion": …, "name": …, "type": …}`
+	switch {
+	case c.dir != "":
+		what, form = "a plugin", `{"type": …}`
+	case c.list():
+		form = `{"cniVersion": …, "name": …, "plugins": […]}`
+	}
+	return &fault{at, KindNotObject, "this is " + nameOf(c.content[at:]) + ", and " + what + " is an object", "write it as " + form}
 }
 
 // encodingFault tells what is no text in UTF-8 from bad JSON.
