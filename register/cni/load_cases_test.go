@@ -586,6 +586,31 @@ var loadCases = []loadCase{
 		peer: "error",
 	},
 	{
+		name: "a no-break space", files: one("{\n\u00a0\u00a0\"name\": \"a\"}"),
+		want: "[not JSON] 10-a.conflist:2:1: there is a no-break space (U+00A0), and JSON has plain blanks only; write a plain blank in its place",
+		peer: "error",
+	},
+	{
+		name: "a wide blank", files: one("{\u3000\"name\": \"a\"}"),
+		want: "[not JSON] 10-a.conflist:1:2: there is another blank (U+3000), and JSON has plain blanks only; write a plain blank in its place",
+		peer: "error",
+	},
+	{
+		name: "a character that nobody sees", files: one(listA + "\n\u200b"),
+		want: "[not JSON] 10-a.conflist:2:1: there is an invisible character (U+200B), and JSON has plain blanks only; remove it",
+		peer: "error",
+	},
+	{
+		name: "a letter of many bytes", files: one(`{"name": é}`),
+		want: `[not JSON] 10-a.conflist:1:10: this is not JSON: invalid character 'é' looking for beginning of value, near "é}"; correct it here or before it`,
+		peer: "error",
+	},
+	{
+		name: "a letter of many bytes that is no UTF-8", files: one("{\"name\": \xe9}"),
+		want: `[not JSON] 10-a.conflist:1:10: this is not JSON: invalid character '\xe9' looking for beginning of value, near "\xe9}"; correct it here or before it`,
+		peer: "error",
+	},
+	{
 		name: "an escape that is none", files: one(`{"name": "a\x"}`),
 		want: `[not JSON] 10-a.conflist:1:13: this is not JSON: invalid character 'x' in string escape code, near x"}; correct it here or before it`,
 		peer: "error",

@@ -112,7 +112,27 @@ func syntaxFault(content string, e *json.SyntaxError) *fault {
 	if f := byCharacter(content, at, message); f != nil {
 		return f
 	}
-	return &fault{at, KindNotJSON, "this is not JSON: " + message + ", near " + near(content, at), "correct it here or before it"}
+	return &fault{at, KindNotJSON, "this is not JSON: " + wholeCharacter(message, content[at:]) + ", near " + near(content, at), "correct it here or before it"}
+}
+
+func nameOfBlank(r rune) string {
+	if strings.ContainsRune("\u00a0\u2007\u202f", r) {
+		return "a no-break space"
+	}
+	return "another blank"
+}
+
+// wholeCharacter has a message of encoding/json name the character that a text begins with: what it names is the first byte of it.
+func wholeCharacter(message, text string) string {
+	if len(text) == 0 || text[0] < utf8.RuneSelf {
+		return message
+	}
+	_, where, ok := strings.Cut(message, "' ")
+	if !ok {
+		return message
+	}
+	_, size := utf8.DecodeRuneInString(text)
+	return "invalid character '" + scanner.Clean(text[:size], maxShown) + "' " + where
 }
 
 // maxDepth is in what encoding/json says of more than 10000 objects and arrays in one another.
@@ -132,6 +152,10 @@ func byCharacter(content string, at int, message string) *fault {
 		return &fault{at, KindLineBreak, fmt.Sprintf("there is a raw %q inside a string", r), `close the quotes before it, or write it as \n, \t or \u00XX`}
 	case strings.Contains(message, "in string escape code"), strings.Contains(message, `in \u`):
 		return nil
+	case r >= utf8.RuneSelf && unicode.IsSpace(r):
+		return &fault{at, KindNotJSON, fmt.Sprintf("there is %s (U+%04X), and JSON has plain blanks only", nameOfBlank(r), r), "write a plain blank in its place"}
+	case unicode.Is(unicode.Cf, r):
+		return &fault{at, KindNotJSON, fmt.Sprintf("there is an invisible character (U+%04X), and JSON has plain blanks only", r), "remove it"}
 	case (r == '}' || r == ']') && strings.HasSuffix(previous, ","):
 		return &fault{len(previous) - 1, KindTrailingComma, fmt.Sprintf("there is a comma before %q", r), "remove the comma"}
 	case r == ']' && strings.Contains(message, "after object key:value pair"), r == '}' && strings.Contains(message, "after array element"):
