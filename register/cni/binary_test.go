@@ -81,6 +81,11 @@ func TestMissing(t *testing.T) {
 		t.Error(diff)
 	}
 
+	quotes := missing(fsys, []string{"/a"}, needs(`a"b`))
+	if want := `plugin "a\"b": it is in none of /a; install it in /a`; quotes[0].Error() != want {
+		t.Errorf("%s\nwant %s", quotes[0].Error(), want)
+	}
+
 	shared := missing(fsys, []string{"/a"}, []network{{name: "n", plugins: []string{"w", "x"}}, {name: "m", plugins: []string{"w", "w", "v"}}})
 	var networks [][]string
 	for _, m := range shared {

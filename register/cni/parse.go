@@ -318,7 +318,9 @@ func fileName(typ string) bool {
 }
 
 // shown quotes what comes from a file.
-func shown(s string) string { return `"` + scanner.Clean(s, maxShown) + `"` }
+func shown(s string) string {
+	return `"` + strings.ReplaceAll(scanner.Clean(s, maxShown), `"`, `\"`) + `"`
+}
 
 // otherCase helps who wrote a key with a capital: libcni finds a list's keys only as they are.
 func (c *conf) otherCase(name string) string {

@@ -179,7 +179,7 @@ func (l *loop) ask(e askPlugins) {
 		l.post(told{e.round, nil})
 		return
 	}
-	ctx, cancel := context.WithTimeout(l.ctx, l.cfg.StatusTimeout)
+	ctx, cancel := context.WithTimeoutCause(l.ctx, l.cfg.StatusTimeout, &lateError{l.cfg.StatusTimeout})
 	l.asking = cancel
 	go func() { l.post(told{e.round, l.status(ctx, l.cfg.BinDirs, e.networks)}) }()
 }
