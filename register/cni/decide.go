@@ -55,7 +55,10 @@ func (c *core) emptied(absent string) {
 	}
 	c.retire()
 	level := c.lines.empty.level(c.now, c.empty)
-	if c.good == nil {
+	switch {
+	case c.good == nil && c.polls.err != "":
+		level = state.Debug // it was said that the directory cannot be read
+	case c.good == nil:
 		// A node that waits for its network to be installed is no reason to wake anybody.
 		level = min(level, state.Notice)
 	}

@@ -20,7 +20,7 @@ const (
 	EventPluginsFound   EventKind = "plugins_found"   // none is any more
 	EventStatusFailing  EventKind = "status_failing"  // a STATUS verb says so, or does not answer: Error, NextRetry
 	EventStatusOK       EventKind = "status_ok"       // it is well again
-	EventScanFailing    EventKind = "scan_failing"    // the directory cannot be listed; nothing changes for that
+	EventScanFailing    EventKind = "scan_failing"    // the directory cannot be listed: Error; nothing changes for that, and Network is the default one in use that stays
 	EventScanRecovered  EventKind = "scan_recovered"  // it can be again
 	EventReady          EventKind = "ready"           // pods can be set up
 	EventNotReady       EventKind = "not_ready"       // they cannot: Error

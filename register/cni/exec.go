@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -65,7 +66,7 @@ func (r *runner) ExecPlugin(ctx context.Context, path string, stdin []byte, env 
 	case errors.Is(err, syscall.ETXTBSY):
 		return fail(0, "its binary is being written", err)
 	case ctx.Err() != nil:
-		return fail(0, "it did not answer in time", context.Cause(ctx))
+		return fail(0, lateText(context.Cause(ctx)), context.Cause(ctx))
 	case errors.Is(err, fs.ErrNotExist):
 		return fail(0, "it cannot be run: "+scanner.Quote(path)+" is there, but not the interpreter or loader that it names", err)
 	case !isExit(err):
@@ -91,7 +92,7 @@ func readFailure(out, complaint []byte, exit error) (code uint, text string, err
 	case len(bytes.TrimSpace(out)) == 0:
 		return 0, failed + ": " + scanner.Clean(string(complaint), maxText), exit
 	case json.Unmarshal(out, &said) != nil:
-		return 0, failed + " and answers what is not CNI: " + shown(string(out)), exit
+		return 0, failed + " and answers what is not CNI: " + scanner.Clean(strings.TrimSpace(string(out)), maxText), exit
 	}
 	return said.Code, statusText(&said), &said
 }

@@ -188,12 +188,12 @@ var loadCases = []loadCase{
 	},
 	{
 		name: "broken behind the first, and all are wanted", files: files("10-a.conflist", listA, "20-b.conflist", "{"),
-		want: "[incomplete] 20-b.conflist:1:2: the file ends in the middle; write it under another name and rename it when it is complete",
+		want: "[incomplete] 20-b.conflist:1:2: the file ends in the middle: the { of line 1 is not closed; add what is missing, or write it under another name and rename it when it is complete",
 		peer: "error",
 	},
 	{
 		name: "broken before a good one", files: files("10-a.conflist", "{", "20-b.conflist", listB), o: choose{max: 1},
-		want: "[incomplete] 10-a.conflist:1:2: the file ends in the middle; write it under another name and rename it when it is complete",
+		want: "[incomplete] 10-a.conflist:1:2: the file ends in the middle: the { of line 1 is not closed; add what is missing, or write it under another name and rename it when it is complete",
 		peer: "error",
 	},
 	{
@@ -415,7 +415,7 @@ var loadCases = []loadCase{
 	},
 	{
 		name: "a file name of a hostile writer", files: files("10-\n\x1b[31m\xff.conflist", "{"),
-		want: `[incomplete] "10-\n\x1b[31m\xff.conflist":1:2: the file ends in the middle; write it under another name and rename it when it is complete`,
+		want: `[incomplete] "10-\n\x1b[31m\xff.conflist":1:2: the file ends in the middle: the { of line 1 is not closed; add what is missing, or write it under another name and rename it when it is complete`,
 		peer: "error",
 	},
 
@@ -482,12 +482,37 @@ var loadCases = []loadCase{
 	},
 	{
 		name: "half a file", files: one(listA[:len(listA)/2]),
-		want: "[incomplete] 10-a.conflist:1:60: the file ends in the middle; write it under another name and rename it when it is complete",
+		want: "[incomplete] 10-a.conflist:1:60: the file ends in the middle of the string that begins in line 1; add what is missing, or write it under another name and rename it when it is complete",
 		peer: "error",
 	},
 	{
 		name: "half a character", files: one("{\"name\":\"ä"[:10]),
-		want: "[incomplete] 10-a.conflist:1:11: the file ends in the middle; write it under another name and rename it when it is complete",
+		want: "[incomplete] 10-a.conflist:1:11: the file ends in the middle of the string that begins in line 1; add what is missing, or write it under another name and rename it when it is complete",
+		peer: "error",
+	},
+	{
+		name: "a bracket that was forgotten", files: one("{\n \"name\": \"a}]\\\"\",\n \"plugins\": [\n  {\"type\": \"x\"}\n \n"),
+		want: "[incomplete] 10-a.conflist:6:1: the file ends in the middle: the [ of line 3 and 1 bracket around it are not closed; add what is missing, or write it under another name and rename it when it is complete",
+		peer: "error",
+	},
+	{
+		name: "half an object in several", files: one(listA[:strings.LastIndex(listA, ":")+1]),
+		want: "[incomplete] 10-a.conflist:1:112: the file ends in the middle: the { of line 1 and 3 brackets around it are not closed; add what is missing, or write it under another name and rename it when it is complete",
+		peer: "error",
+	},
+	{
+		name: "half a word", files: one("tru"),
+		want: "[incomplete] 10-a.conflist:1:4: the file ends in the middle; add what is missing, or write it under another name and rename it when it is complete",
+		peer: "error",
+	},
+	{
+		name: "a bracket that was forgotten in the middle", files: one("{\n \"name\": \"a\",\n \"plugins\": [\n  {\"type\": \"x\", \"ipam\": {\"type\": \"y\"}\n ]\n}\n"),
+		want: "[not JSON] 10-a.conflist:5:2: there is a ], and the { of line 4 is not closed; put a } before it",
+		peer: "error",
+	},
+	{
+		name: "the other bracket that was forgotten", files: one("{\"plugins\": [{\"type\": \"x\"}}"),
+		want: "[not JSON] 10-a.conflist:1:27: there is a }, and the [ of line 1 is not closed; put a ] before it",
 		peer: "error",
 	},
 	{
@@ -561,6 +586,31 @@ var loadCases = []loadCase{
 		peer: "error",
 	},
 	{
+		name: "a no-break space", files: one("{\n\u00a0\u00a0\"name\": \"a\"}"),
+		want: "[not JSON] 10-a.conflist:2:1: there is a no-break space (U+00A0), and JSON has plain blanks only; write a plain blank in its place",
+		peer: "error",
+	},
+	{
+		name: "a wide blank", files: one("{\u3000\"name\": \"a\"}"),
+		want: "[not JSON] 10-a.conflist:1:2: there is another blank (U+3000), and JSON has plain blanks only; write a plain blank in its place",
+		peer: "error",
+	},
+	{
+		name: "a character that nobody sees", files: one(listA + "\n\u200b"),
+		want: "[not JSON] 10-a.conflist:2:1: there is an invisible character (U+200B), and JSON has plain blanks only; remove it",
+		peer: "error",
+	},
+	{
+		name: "a letter of many bytes", files: one(`{"name": é}`),
+		want: `[not JSON] 10-a.conflist:1:10: this is not JSON: invalid character 'é' looking for beginning of value, near "é}"; correct it here or before it`,
+		peer: "error",
+	},
+	{
+		name: "a letter of many bytes that is no UTF-8", files: one("{\"name\": \xe9}"),
+		want: `[not JSON] 10-a.conflist:1:10: this is not JSON: invalid character '\xe9' looking for beginning of value, near "\xe9}"; correct it here or before it`,
+		peer: "error",
+	},
+	{
 		name: "an escape that is none", files: one(`{"name": "a\x"}`),
 		want: `[not JSON] 10-a.conflist:1:13: this is not JSON: invalid character 'x' in string escape code, near x"}; correct it here or before it`,
 		peer: "error",
@@ -577,7 +627,22 @@ var loadCases = []loadCase{
 	},
 	{
 		name: "two values", files: one(listA + "\n" + listB),
-		want: `[more than one value] 10-a.conflist:2:1: something follows the end of the JSON: {"cniVersion"; remove it: a file holds one network`,
+		want: `[more than one value] 10-a.conflist:2:1: something follows the end of the JSON: {"cniVersion"; remove what follows the closing }`,
+		peer: "error",
+	},
+	{
+		name: "a bracket too many", files: one(listA + "\n}\n"),
+		want: `[more than one value] 10-a.conflist:2:1: something follows the end of the JSON: "}"; remove what follows the closing }`,
+		peer: "error",
+	},
+	{
+		name: "two arrays", files: one("[] []"),
+		want: `[more than one value] 10-a.conflist:1:4: something follows the end of the JSON: "[]"; remove what follows the closing ]`,
+		peer: "error",
+	},
+	{
+		name: "two numbers", files: one("1 2"),
+		want: `[more than one value] 10-a.conflist:1:3: something follows the end of the JSON: "2"; keep one object only`,
 		peer: "error",
 	},
 	{
@@ -587,17 +652,22 @@ var loadCases = []loadCase{
 	},
 	{
 		name: "an array", files: one("[" + listA + "]"),
-		want: "[not an object] 10-a.conflist:1:1: this is an array, and a network is an object; put it in { and }",
+		want: "[not an object] 10-a.conflist:1:1: this is an array, and a network is an object; write it as {\"cniVersion\": …, \"name\": …, \"plugins\": […]}",
+		peer: "error",
+	},
+	{
+		name: "a number in a subdirectory", files: files("10-a.conflist", listA, "a/1.conf", "42"),
+		want: "[not an object] a/1.conf:1:1: this is a number, and a plugin is an object; write it as {\"type\": …}",
 		peer: "error",
 	},
 	{
 		name: "null", files: oneConf("null"),
-		want: "[not an object] 10-a.conf:1:1: this is null, and a network is an object; put it in { and }",
+		want: "[not an object] 10-a.conf:1:1: this is null, and a network is an object; write it as {\"cniVersion\": …, \"name\": …, \"type\": …}",
 		peer: "error",
 	},
 	{
 		name: "a string", files: oneConf(`"a"`),
-		want: "[not an object] 10-a.conf:1:1: this is a string, and a network is an object; put it in { and }",
+		want: "[not an object] 10-a.conf:1:1: this is a string, and a network is an object; write it as {\"cniVersion\": …, \"name\": …, \"type\": …}",
 		peer: "error",
 	},
 	{

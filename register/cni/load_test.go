@@ -172,13 +172,13 @@ func TestConfErrorJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const fix = `write it under another name and rename it when it is complete`
+	const fix = `add what is missing, or write it under another name and rename it when it is complete`
 	want := `[{"path":"/d/\ufffd.conf","path_base64":"L2Qv/y5jb25m","state":"broken","error":` +
-		`{"path":"/d/\ufffd.conf","path_base64":"L2Qv/y5jb25m","line":2,"column":1,"kind":"incomplete","text":"the file ends in the middle","fix":"` + fix + `"}}]`
+		`{"path":"/d/\ufffd.conf","path_base64":"L2Qv/y5jb25m","line":2,"column":1,"kind":"incomplete","text":"the file ends in the middle: the { of line 1 is not closed","fix":"` + fix + `"}}]`
 	if string(got) != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	if got, want := s.err.Error(), `"/d/\xff.conf":2:1: the file ends in the middle; `+fix; got != want {
+	if got, want := s.err.Error(), `"/d/\xff.conf":2:1: the file ends in the middle: the { of line 1 is not closed; `+fix; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }

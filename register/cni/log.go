@@ -50,6 +50,9 @@ func (l *loop) print(e emit) {
 	if ev.Kind == EventRejected && l.CNI() != nil {
 		message = "network configuration cannot be used; the last good one stays in use"
 	}
+	if ev.Kind == EventScanFailing && ev.Network == "" {
+		message = "cannot read the directory"
+	}
 	add("path", path)
 	add("network", ev.Network)
 	add("former", ev.Former)

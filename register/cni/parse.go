@@ -30,7 +30,7 @@ const (
 func (c *conf) parse(below map[string][]*conf) {
 	c.err = c.problemError()
 	if c.err == nil {
-		c.err = c.at(textFault(c.content))
+		c.err = c.at(c.textFault())
 	}
 	if c.err != nil {
 		return
@@ -193,7 +193,7 @@ func (c *conf) parsePlugin() {
 	if c.err = c.problemError(); c.err != nil {
 		return
 	}
-	if c.err = c.at(textFault(c.content)); c.err != nil {
+	if c.err = c.at(c.textFault()); c.err != nil {
 		return
 	}
 	plugin, err := libcni.NetworkPluginConfFromBytes([]byte(c.content))
@@ -226,7 +226,7 @@ func (c *conf) check(list *libcni.NetworkConfigList) {
 		if c.err = c.at(c.typeFault(plugin.Network.Type, path...)); c.err != nil {
 			return
 		}
-		n.plugins = append(n.plugins, plugin.Network.Type)
+		n.plugins, n.ipam = append(n.plugins, plugin.Network.Type), append(n.ipam, plugin.Network.IPAM.Type)
 		plugin.Network.RawPrevResult = nil // nobody asks a configuration for it, and of a mebibyte it makes a hundred
 	}
 	c.network = n
@@ -302,18 +302,25 @@ func (c *conf) onlyNewer() *fault {
 const fixType = "write the name of the plugin's binary, without its directory"
 
 func (c *conf) typeFault(typ string, path ...any) *fault {
-	printable := !strings.ContainsFunc(typ, func(r rune) bool { return !strconv.IsPrint(r) })
 	switch {
 	case strings.ContainsFunc(typ, separator), typ == ".", typ == "..":
 		return &fault{locate(c.content, path...), KindBadType, "the plugin's type " + shown(typ) + " is a path", fixType}
-	case len(typ) > maxName, !printable:
+	case !fileName(typ) && typ != "":
 		return &fault{locate(c.content, path...), KindBadType, "the plugin's type " + shown(typ) + " is no name of a file", fixType}
 	}
 	return nil
 }
 
+// fileName reports whether a type can be the name of a file.
+func fileName(typ string) bool {
+	unfit := func(r rune) bool { return separator(r) || !strconv.IsPrint(r) }
+	return typ != "" && typ != "." && typ != ".." && len(typ) <= maxName && !strings.ContainsFunc(typ, unfit)
+}
+
 // shown quotes what comes from a file.
-func shown(s string) string { return `"` + scanner.Clean(s, maxShown) + `"` }
+func shown(s string) string {
+	return `"` + strings.ReplaceAll(scanner.Clean(s, maxShown), `"`, `\"`) + `"`
+}
 
 // otherCase helps who wrote a key with a capital: libcni finds a list's keys only as they are.
 func (c *conf) otherCase(name string) string {

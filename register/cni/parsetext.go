@@ -22,8 +22,9 @@ type fault struct {
 // fixWrite is for a file that its writer has not finished: it may get right without anybody doing something.
 const fixWrite = "write it under another name and rename it when it is complete"
 
-// textFault says why a text is not one JSON object, or nil.
-func textFault(content string) *fault {
+// textFault says why a file is not one JSON object, or nil.
+func (c *conf) textFault() *fault {
+	content := c.content
 	if f := encodingFault(content); f != nil {
 		return f
 	}
@@ -36,9 +37,20 @@ func textFault(content string) *fault {
 		return &fault{-1, KindNotJSON, "this is not JSON: " + scanner.Clean(err.Error(), maxText), "write it as JSON"}
 	}
 	if at := blanks(content, 0); content[at] != '{' {
-		return &fault{at, KindNotObject, "this is " + nameOf(content[at:]) + ", and a network is an object", "put it in { and }"}
+		return c.notObject(at)
 	}
 	return nil
+}
+
+func (c *conf) notObject(at int) *fault {
+	what, form := "a network", `{"cniVersion": …, "name": …, "type": …}`
+	switch {
+	case c.dir != "":
+		what, form = "a plugin", `{"type": …}`
+	case c.list():
+		form = `{"cniVersion": …, "name": …, "plugins": […]}`
+	}
+	return &fault{at, KindNotObject, "this is " + nameOf(c.content[at:]) + ", and " + what + " is an object", "write it as " + form}
 }
 
 // encodingFault tells what is no text in UTF-8 from bad JSON.
@@ -88,16 +100,39 @@ func syntaxFault(content string, e *json.SyntaxError) *fault {
 		return &fault{blanks(content, 0), KindYAML, "this is YAML", "write it as JSON"}
 	}
 	if strings.HasPrefix(message, "unexpected end") {
-		return &fault{len(content), KindIncomplete, "the file ends in the middle", fixWrite}
+		return incomplete(content)
 	}
 	at := max(0, min(int(e.Offset), len(content))-1)
+	if strings.HasPrefix(message, "invalid character ' '") && content[at] != ' ' {
+		return incomplete(content) // it ends in a word, and encoding/json has put a blank behind it
+	}
 	if strings.Contains(message, maxDepth) {
 		return tooDeep(at)
 	}
 	if f := byCharacter(content, at, message); f != nil {
 		return f
 	}
-	return &fault{at, KindNotJSON, "this is not JSON: " + message + ", near " + near(content, at), "correct it here or before it"}
+	return &fault{at, KindNotJSON, "this is not JSON: " + wholeCharacter(message, content[at:]) + ", near " + near(content, at), "correct it here or before it"}
+}
+
+func nameOfBlank(r rune) string {
+	if strings.ContainsRune("\u00a0\u2007\u202f", r) {
+		return "a no-break space"
+	}
+	return "another blank"
+}
+
+// wholeCharacter has a message of encoding/json name the character that a text begins with: what it names is the first byte of it.
+func wholeCharacter(message, text string) string {
+	if len(text) == 0 || text[0] < utf8.RuneSelf {
+		return message
+	}
+	_, where, ok := strings.Cut(message, "' ")
+	if !ok {
+		return message
+	}
+	_, size := utf8.DecodeRuneInString(text)
+	return "invalid character '" + scanner.Clean(text[:size], maxShown) + "' " + where
 }
 
 // maxDepth is in what encoding/json says of more than 10000 objects and arrays in one another.
@@ -117,8 +152,14 @@ func byCharacter(content string, at int, message string) *fault {
 		return &fault{at, KindLineBreak, fmt.Sprintf("there is a raw %q inside a string", r), `close the quotes before it, or write it as \n, \t or \u00XX`}
 	case strings.Contains(message, "in string escape code"), strings.Contains(message, `in \u`):
 		return nil
+	case r >= utf8.RuneSelf && unicode.IsSpace(r):
+		return &fault{at, KindNotJSON, fmt.Sprintf("there is %s (U+%04X), and JSON has plain blanks only", nameOfBlank(r), r), "write a plain blank in its place"}
+	case unicode.Is(unicode.Cf, r):
+		return &fault{at, KindNotJSON, fmt.Sprintf("there is an invisible character (U+%04X), and JSON has plain blanks only", r), "remove it"}
 	case (r == '}' || r == ']') && strings.HasSuffix(previous, ","):
 		return &fault{len(previous) - 1, KindTrailingComma, fmt.Sprintf("there is a comma before %q", r), "remove the comma"}
+	case r == ']' && strings.Contains(message, "after object key:value pair"), r == '}' && strings.Contains(message, "after array element"):
+		return otherBracket(content, at)
 	case r == '#', r == '/' && strings.HasPrefix(content[at+1:], "/"), r == '/' && strings.HasPrefix(content[at+1:], "*"):
 		return &fault{at, KindComment, "there is a comment, and JSON has none", "remove the comment"}
 	case strings.ContainsRune("'‘’“”„«»`", r):
@@ -126,13 +167,23 @@ func byCharacter(content string, at int, message string) *fault {
 	case strings.Contains(message, "beginning of object key") && word:
 		return &fault{at, KindUnquotedKey, "the key " + near(content, at) + " has no quotes", `put it in "`}
 	case strings.Contains(message, "after top-level value"):
-		return &fault{at, KindMore, "something follows the end of the JSON: " + near(content, at), "remove it: a file holds one network"}
+		return &fault{at, KindMore, "something follows the end of the JSON: " + near(content, at), fixMore(content)}
 	case strings.Contains(message, "after object key:value pair"), strings.Contains(message, "after array element"):
 		if word || r == '"' || r == '{' || r == '[' || r == '-' || unicode.IsDigit(r) {
 			return &fault{at, KindMissingComma, "there is no comma before " + near(content, at), "put a comma before it"}
 		}
 	}
 	return nil
+}
+
+func fixMore(content string) string {
+	switch content[blanks(content, 0)] {
+	case '{':
+		return "remove what follows the closing }"
+	case '[':
+		return "remove what follows the closing ]"
+	}
+	return "keep one object only"
 }
 
 // near shows the text at an offset, in quotes unless it has some: the rest of the word, or of the line, as far as there is room.

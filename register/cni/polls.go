@@ -28,8 +28,8 @@ type polls struct {
 	changed bool
 
 	ended, good time.Time
-	doubt       bool   // whether the last poll could not tell what is there
-	err         string // why the last two could not
+	failed      bool   // whether the last poll has failed
+	err         string // why the last two have
 	filesystem  string
 }
 
@@ -54,10 +54,12 @@ func (c *core) scanned(in *scanned) {
 		p.seen, p.ignored, p.entries, p.doubtful = in.set, in.snapshot.Ignored(), in.snapshot.Len(), unconfirmed(c.cfg.ConfDir, in.snapshot, in.set)
 		c.version++
 	}
-	absent, doubt := c.judge(in.err)
-	c.scanHealth(doubt)
-	if doubt == nil && p.seen != nil {
+	absent, failed, doubt := c.judge(in.err)
+	c.scanHealth(failed, doubt)
+	if failed == nil && p.seen != nil {
 		p.good = in.ended
+	}
+	if !doubt && p.seen != nil {
 		c.observe(picture{p.seen.revision, absent})
 	}
 	if len(c.health.missing) > 0 && c.health.round == nil && !c.retired {
@@ -86,52 +88,56 @@ func (c *core) observe(seen picture) {
 	}
 }
 
-// scanHealth notes whether a poll could tell what is there, and says so once when that changes (O1). A single poll that could not is nothing to speak of: so does each
-// begin that finds another directory in the place of the one before.
-func (c *core) scanHealth(doubt error) {
+// scanHealth notes whether a poll has failed, and says so once when that changes (O1). A single one that has is nothing to speak of: so does each
+// begin that finds another directory in the place of the one before. doubt says that it may hide files that matter.
+func (c *core) scanHealth(failed error, doubt bool) {
 	p := &c.polls
 	was := p.err
-	p.changed = (doubt != nil) != p.doubt
-	p.doubt = doubt != nil
+	p.changed = (failed != nil) != p.failed
+	p.failed = failed != nil
 	switch {
-	case doubt == nil && was == "", doubt != nil && p.changed:
+	case failed == nil && was == "", failed != nil && p.changed:
 		return
-	case doubt == nil:
+	case failed == nil:
 		p.err = ""
 		c.emit(c.lines.scan.recovered(), Event{Kind: EventScanRecovered})
 		return
 	}
-	p.err = scanner.Clean(doubt.Error(), maxLine)
+	p.err = scanner.Clean(failed.Error(), maxLine)
 	level := c.lines.scan.level(c.now, p.err)
 	if level > state.Debug || was != p.err {
-		c.emit(level, Event{Kind: EventScanFailing, Error: p.err})
+		e := Event{Kind: EventScanFailing, Error: p.err}
+		if doubt && !c.retired {
+			e.Network = c.good.name() // it stays
+		}
+		c.emit(level, e)
 	}
 }
 
-// judge says what a poll's error means. absent is why there is no directory. doubt is why it is not known what is there: what failed may hide files that matter.
-func (c *core) judge(err error) (absent string, doubt error) {
+// judge says what a poll's error means. absent is why there is no directory, or nothing in it for certain. failed is what went wrong, if that is more than a
+// directory that does not exist; doubt says that it may hide files that matter.
+func (c *core) judge(err error) (absent string, failed error, doubt bool) {
 	p := &c.polls
 	if err == nil {
-		return "", p.doubtful
+		return "", p.doubtful, p.doubtful != nil
 	}
 	for _, e := range parts(err) {
-		failed, ok := errors.AsType[*scanner.Error](e)
+		part, ok := errors.AsType[*scanner.Error](e)
 		switch {
-		case ok && failed.Path == c.cfg.ConfDir && p.entries == 0:
+		case ok && part.Path == c.cfg.ConfDir && p.entries == 0 && errors.Is(part, fs.ErrNotExist):
+			return scanner.Quote(part.Path) + " does not exist: it is waited for, and never made", nil, false
+		case ok && part.Path == c.cfg.ConfDir && p.entries == 0:
 			// What was known is gone for certain, or it would have been carried over.
-			return absence(failed), nil
-		case matters(c.cfg.ConfDir, failed, p.seen):
-			return "", e
+			return unreadable(part), e, false
+		case matters(c.cfg.ConfDir, part, p.seen):
+			return "", e, true
 		}
 	}
-	return "", p.doubtful
+	return "", p.doubtful, p.doubtful != nil
 }
 
-func absence(e *scanner.Error) string {
+func unreadable(e *scanner.Error) string {
 	dir := scanner.Quote(e.Path)
-	if errors.Is(e, fs.ErrNotExist) {
-		return dir + " does not exist: it is waited for, and never made"
-	}
 	return dir + " cannot be read: " + scanner.Clean(strings.TrimPrefix(e.Error(), e.Op+" "+dir+": "), maxLine)
 }
 

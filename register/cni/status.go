@@ -2,8 +2,10 @@ package cni
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/containernetworking/cni/libcni"
 	"github.com/containernetworking/cni/pkg/types"
@@ -51,6 +53,23 @@ func askStatus(ctx context.Context, dirs []string, networks []network) error {
 		}
 	}
 	return nil
+}
+
+// lateError is the cause of an asking's end that has had its time.
+type lateError struct{ timeout time.Duration }
+
+func (e *lateError) Error() string {
+	return fmt.Sprintf("no answer within %v, the time of all plugins together", e.timeout)
+}
+
+func (e *lateError) Unwrap() error { return context.DeadlineExceeded }
+
+// lateText is the text of a plugin that was ended before it had answered.
+func lateText(cause error) string {
+	if late, ok := errors.AsType[*lateError](cause); ok {
+		return fmt.Sprintf("it did not answer within %v, the time of all plugins together", late.timeout)
+	}
+	return "it did not answer in time"
 }
 
 // statusText is the text of what a plugin says in the form of CNI.

@@ -272,7 +272,9 @@ func TestRealPlugin(t *testing.T) {
 	r.flag("failing", false)
 	r.waitsFor(Ready, "a")
 	r.flag("hangs", true)
-	r.waits("a STATUS that hangs", func(v View) bool { return v.State == NotReady && strings.Contains(v.Message, "in time") })
+	r.waits("a STATUS that hangs", func(v View) bool {
+		return v.State == NotReady && strings.Contains(v.Message, "it did not answer within 500ms")
+	})
 	r.write("10-a.conflist", listOf("1.1.0", "b", "agent"))
 	r.waits("a reload", func(v View) bool { return v.DefaultNetwork == "b" })
 	r.flag("hangs", false)

@@ -344,7 +344,15 @@ func TestUnlistable(t *testing.T) {
 		w.run()
 		w.pass(settled)
 		w.is(NotReady, "")
-		w.says(confDir, "permission denied")
+		w.says(confDir + " cannot be read: permission denied")
+		w.happened(EventScanFailing, EventEmpty, EventNotReady, EventSynced)
+		if v := w.s.View(); v.ScanError != "list /net.d: permission denied" || !v.LastGoodScan.IsZero() {
+			t.Errorf("a look at nothing is a good one: error %q, last good one %v", v.ScanError, v.LastGoodScan)
+		}
+		want := []string{`[WARN]  cni: cannot read the directory: path=/net.d error="list /net.d: permission denied"`}
+		if lines := w.log.lines("INFO", "WARN"); !slices.Equal(lines, want) {
+			t.Errorf("the log is\n%s", strings.Join(lines, "\n"))
+		}
 		clear()
 		w.write("10-a.conflist", list("a"))
 		w.pass(settled)
@@ -372,6 +380,34 @@ func TestUnlistable(t *testing.T) {
 			t.Errorf("errors stay: %q, %q", v.ScanError, v.LastError)
 		}
 		w.happened(EventScanRecovered, EventApplied, EventDefaultChanged)
+	})
+}
+
+// A file in the place of the directory is a directory that cannot be read; the files are gone all the same (CN8).
+func TestFileForDirectory(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		w.write("10-a.conflist", list("a"))
+		w.run()
+		w.pass(settled)
+		w.happened(EventApplied, EventReady, EventSynced)
+		w.must(w.node.RemoveAll(confDir))
+		w.write(confDir, "")
+		w.pass(time.Minute)
+		w.is(NotReady, "a")
+		w.says(confDir + " cannot be read: not a directory")
+		w.happened(EventScanFailing, EventEmpty, EventNotReady)
+		v := w.s.View()
+		if v.ScanError == "" || v.GoodScanAge < 59 {
+			t.Errorf("the View is %+v", v)
+		}
+		w.must(w.node.Remove(confDir))
+		w.must(w.node.MkdirAll(confDir, 0o755))
+		w.write("10-a.conflist", list("a"))
+		w.pass(2 * settled)
+		w.is(Ready, "a")
+		if v := w.s.View(); v.ScanError != "" || v.GoodScanAge > 1 {
+			t.Errorf("the View is %+v", v)
+		}
 	})
 }
 
@@ -481,6 +517,41 @@ func TestDefaultNetwork(t *testing.T) {
 			t.Errorf("the View is %+v", v)
 		}
 		w.metric(`cni_default_network_changes_total{handler=""} 0`)
+	})
+}
+
+// CN10: an IPAM plugin that is missing is shown, and makes nothing not ready.
+func TestMissingIPAM(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		w.write("10-a.conflist", strings.Replace(list("a", "bridge", "portmap"), `"bridge"`, `"bridge", "ipam": {"type": "host-local"}`, 1))
+		w.run()
+		w.pass(settled)
+		w.is(Ready, "a")
+		w.happened(EventApplied, EventReady, EventSynced)
+		want := PluginView{Type: "bridge", Path: binDir + "/bridge", IPAM: "host-local", IPAMMissing: `IPAM plugin "host-local": it is in none of /bin; install it in /bin`}
+		plugins := func() []PluginView { return w.s.View().Networks[0].Plugins }
+		if got := plugins(); got[0] != want || got[1].IPAM != "" || got[1].IPAMMissing != "" {
+			t.Errorf("the plugins are %+v", got)
+		}
+		w.install("host-local")
+		w.pass(DefaultStatusInterval + settled)
+		if want.IPAMMissing = ""; plugins()[0] != want {
+			t.Errorf("it was installed: %+v", plugins())
+		}
+		w.must(w.node.Remove(binDir + "/bridge"))
+		w.must(w.node.Remove(binDir + "/host-local"))
+		w.pass(DefaultStatusInterval + settled)
+		w.is(NotReady, "a")
+		if got := plugins()[0]; got.Missing == "" || got.IPAMMissing == "" {
+			t.Errorf("both are gone: %+v", got)
+		}
+		w.must(w.node.Remove(confDir + "/10-a.conflist"))
+		w.write("10-b.conflist", strings.Replace(list("b", "ptp"), `"ptp"`, `"ptp", "ipam": {"type": "\u001b[2J`+strings.Repeat("x", 1000)+`"}`, 1))
+		w.pass(DefaultStatusInterval + settled)
+		w.is(Ready, "b")
+		if got := plugins()[0]; len(got.IPAM) > maxName || scanner.Clean(got.IPAM, maxName) != got.IPAM || !strings.HasSuffix(got.IPAMMissing, "it is no name of a file; "+fixType) {
+			t.Errorf("of a hostile name: %+v", got)
+		}
 	})
 }
 
