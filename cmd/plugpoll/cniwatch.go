@@ -20,7 +20,8 @@ The first lines are the state of each directory at that moment; nothing falls be
 plugpoll watch prints the same beside the events of plugins. With -o json each line is an Event of docs/api.md, of a
 kind that begins with cni_ (or lost, for a reader that was too slow).
 
-It ends with 0 when interrupted, and with 1 when the daemon ends or follows no CNI directory.`
+It ends with 0 when interrupted or when nobody reads it any more (| head), and with 1 when the daemon ends or follows
+no CNI directory.`
 
 func newCNIWatch() *cobra.Command {
 	cmd := &cobra.Command{
@@ -45,20 +46,7 @@ func newCNIWatch() *cobra.Command {
 		if _, _, err := a.someCNI(ctx); err != nil {
 			return err
 		}
-		err = a.watch(ctx, func(line []byte) error {
-			kind := kindOf(line)
-			if !isCNI(kind) && kind != string(state.EventLost) {
-				return nil
-			}
-			if err := printEvent(cmd.OutOrStdout(), line, output.value == "json"); err != nil {
-				return fmt.Errorf("standard output: %w", err)
-			}
-			return nil
-		})
-		if ctx.Err() != nil {
-			return nil // interrupted, as it is meant to end
-		}
-		return err
+		return a.printEvents(ctx, cmd.OutOrStdout(), output.value == "json", func(kind string) bool { return isCNI(kind) || kind == string(state.EventLost) })
 	}
 	return cmd
 }
