@@ -48,7 +48,7 @@ func (o *cniOptions) configs(cmd *cobra.Command, interval time.Duration, log hcl
 		}
 		return nil, usage(errs...)
 	}
-	maxConfNum, binDirs, errs := networks(o.maxConfNum, "--cni-max-conf-num", o.binDirs)
+	maxConfNum, binDirs, errs := networks(o.maxConfNum, o.binDirs)
 	pins, err := o.pins()
 	errs = append(errs, err)
 	var all []cni.Config
@@ -86,10 +86,10 @@ func (o *cniOptions) configs(cmd *cobra.Command, interval time.Duration, log hcl
 }
 
 // networks reads the flags that check has as well.
-func networks(most int, flag string, binDirs []string) (maxConfNum int, dirs []string, errs []error) {
+func networks(most int, binDirs []string) (maxConfNum int, dirs []string, errs []error) {
 	switch {
 	case most < 0:
-		errs = append(errs, fmt.Errorf("%s is %d: it must not be negative (0 means all)", flag, most))
+		errs = append(errs, fmt.Errorf("--cni-max-conf-num is %d: it must not be negative (0 means all)", most))
 	case most == 0:
 		most = -1 // all, to a Config
 	}
