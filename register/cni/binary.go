@@ -34,8 +34,8 @@ func (m *Missing) Error() string {
 	return "plugin " + shown(m.Type) + ": " + m.Text + "; " + m.Fix
 }
 
-// missing returns the plugins of networks, of any cniVersion, that cannot be run, sorted by the order in which they are needed. An IPAM plugin is not
-// looked for: some plugins have their own under a name that is no file, or look for it elsewhere. fsys is the operating system's if it is nil.
+// missing returns the plugins of networks, of any cniVersion, that cannot be run, sorted by the order in which they are needed. fsys is the operating
+// system's if it is nil.
 func missing(fsys afero.Fs, dirs []string, networks []network) (all []Missing) {
 	if fsys == nil {
 		fsys = afero.NewOsFs()
@@ -60,10 +60,28 @@ func missing(fsys afero.Fs, dirs []string, networks []network) (all []Missing) {
 	return all
 }
 
+// missingIPAM returns why the IPAM plugins of networks cannot be run, by type. They are not among the missing: some plugins have their own under a name that is
+// no file, or look for it elsewhere.
+func missingIPAM(fsys afero.Fs, dirs []string, networks []network) map[string]string {
+	why := map[string]string{}
+	for _, n := range networks {
+		for _, typ := range n.ipam {
+			if _, asked := why[typ]; asked || typ == "" {
+				continue
+			}
+			why[typ] = ""
+			if _, m := find(fsys, dirs, typ); m != nil {
+				why[typ] = scanner.Clean("IPAM "+m.Error(), maxLine)
+			}
+		}
+	}
+	return why
+}
+
 // find looks for a plugin's binary as libcni does: the first regular file counts. It returns its path, or why it cannot be run.
 func find(fsys afero.Fs, dirs []string, typ string) (string, *Missing) {
 	m := &Missing{Type: typ, Dirs: slices.Clone(dirs), Networks: []string{}}
-	if strings.ContainsFunc(typ, separator) || typ == "" {
+	if !fileName(typ) {
 		m.Text, m.Fix = "it is no name of a file", fixType
 		return "", m
 	}

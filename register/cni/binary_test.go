@@ -72,6 +72,15 @@ func TestMissing(t *testing.T) {
 		}
 	}
 
+	ipam := missingIPAM(fsys, []string{"/b", "/a"}, []network{{name: "n", ipam: []string{"", "w", "y", "group"}}, {name: "m", ipam: []string{"w", "a\x00b"}}})
+	want := map[string]string{
+		"w": `IPAM plugin "w": it is in none of /b, /a; install it in /b`, "y": `IPAM plugin "y": /b/y is not executable; chmod +x it`, "group": "",
+		"a\x00b": `IPAM plugin "a\x00b": it is no name of a file; write the name of the plugin's binary, without its directory`,
+	}
+	if diff := cmp.Diff(want, ipam); diff != "" {
+		t.Error(diff)
+	}
+
 	shared := missing(fsys, []string{"/a"}, []network{{name: "n", plugins: []string{"w", "x"}}, {name: "m", plugins: []string{"w", "w", "v"}}})
 	var networks [][]string
 	for _, m := range shared {

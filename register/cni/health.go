@@ -18,6 +18,7 @@ type health struct {
 	missing     []Missing
 	missingText string
 	paths       map[string]string // of the binaries, by type, as they were found last
+	ipam        map[string]string // why an IPAM plugin has none, by type
 	err         error
 	text        string // of err
 	tries       int
@@ -92,7 +93,7 @@ func (c *core) found(in found) {
 	}
 	h := &c.health
 	was := h.missingText
-	h.missing, h.missingText, h.paths = in.missing, missingText(in.missing), in.paths
+	h.missing, h.missingText, h.paths, h.ipam = in.missing, missingText(in.missing), in.paths, in.ipam
 	switch {
 	case len(in.missing) > 0:
 		h.known = true

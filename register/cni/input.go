@@ -26,11 +26,13 @@ type (
 		instance gocni.CNI
 		err      error
 	}
-	// found is the result of findPlugins: the plugins that there are no binaries of, and if there are of all, where they are, by type.
+	// found is the result of findPlugins: the plugins that there are no binaries of, and if there are of all, where they are, by type. ipam is why there is
+	// none of an IPAM plugin, by type.
 	found struct {
 		round   uint64
 		missing []Missing
 		paths   map[string]string
+		ipam    map[string]string
 	}
 	// told is the result of askPlugins.
 	told struct {

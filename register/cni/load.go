@@ -79,6 +79,7 @@ type network struct {
 	// list has everything in its Bytes, also what came from a subdirectory.
 	list    *libcni.NetworkConfigList
 	plugins []string // their types, in order
+	ipam    []string // the types of their IPAM plugins, raw: the one of each, or empty
 }
 
 // conf is one file on its way through load.

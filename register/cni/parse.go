@@ -226,7 +226,7 @@ func (c *conf) check(list *libcni.NetworkConfigList) {
 		if c.err = c.at(c.typeFault(plugin.Network.Type, path...)); c.err != nil {
 			return
 		}
-		n.plugins = append(n.plugins, plugin.Network.Type)
+		n.plugins, n.ipam = append(n.plugins, plugin.Network.Type), append(n.ipam, plugin.Network.IPAM.Type)
 		plugin.Network.RawPrevResult = nil // nobody asks a configuration for it, and of a mebibyte it makes a hundred
 	}
 	c.network = n
@@ -302,14 +302,19 @@ func (c *conf) onlyNewer() *fault {
 const fixType = "write the name of the plugin's binary, without its directory"
 
 func (c *conf) typeFault(typ string, path ...any) *fault {
-	printable := !strings.ContainsFunc(typ, func(r rune) bool { return !strconv.IsPrint(r) })
 	switch {
 	case strings.ContainsFunc(typ, separator), typ == ".", typ == "..":
 		return &fault{locate(c.content, path...), KindBadType, "the plugin's type " + shown(typ) + " is a path", fixType}
-	case len(typ) > maxName, !printable:
+	case !fileName(typ) && typ != "":
 		return &fault{locate(c.content, path...), KindBadType, "the plugin's type " + shown(typ) + " is no name of a file", fixType}
 	}
 	return nil
+}
+
+// fileName reports whether a type can be the name of a file.
+func fileName(typ string) bool {
+	unfit := func(r rune) bool { return separator(r) || !strconv.IsPrint(r) }
+	return typ != "" && typ != "." && typ != ".." && len(typ) <= maxName && !strings.ContainsFunc(typ, unfit)
 }
 
 // shown quotes what comes from a file.

@@ -162,7 +162,7 @@ func (l *loop) carryOut(e effect) {
 
 // find looks for the plugins, and where they are if all are there.
 func (l *loop) find(e findPlugins) found {
-	f := found{round: e.round, missing: missing(l.cfg.FS, l.cfg.BinDirs, e.networks), paths: map[string]string{}}
+	f := found{round: e.round, missing: missing(l.cfg.FS, l.cfg.BinDirs, e.networks), ipam: missingIPAM(l.cfg.FS, l.cfg.BinDirs, e.networks), paths: map[string]string{}}
 	for _, n := range e.networks {
 		for _, plugin := range n.plugins {
 			if len(f.missing) == 0 && f.paths[plugin] == "" {

@@ -484,6 +484,41 @@ func TestDefaultNetwork(t *testing.T) {
 	})
 }
 
+// CN10: an IPAM plugin that is missing is shown, and makes nothing not ready.
+func TestMissingIPAM(t *testing.T) {
+	bubble(t, Config{}, func(w *world) {
+		w.write("10-a.conflist", strings.Replace(list("a", "bridge", "portmap"), `"bridge"`, `"bridge", "ipam": {"type": "host-local"}`, 1))
+		w.run()
+		w.pass(settled)
+		w.is(Ready, "a")
+		w.happened(EventApplied, EventReady, EventSynced)
+		want := PluginView{Type: "bridge", Path: binDir + "/bridge", IPAM: "host-local", IPAMMissing: `IPAM plugin "host-local": it is in none of /bin; install it in /bin`}
+		plugins := func() []PluginView { return w.s.View().Networks[0].Plugins }
+		if got := plugins(); got[0] != want || got[1].IPAM != "" || got[1].IPAMMissing != "" {
+			t.Errorf("the plugins are %+v", got)
+		}
+		w.install("host-local")
+		w.pass(DefaultStatusInterval + settled)
+		if want.IPAMMissing = ""; plugins()[0] != want {
+			t.Errorf("it was installed: %+v", plugins())
+		}
+		w.must(w.node.Remove(binDir + "/bridge"))
+		w.must(w.node.Remove(binDir + "/host-local"))
+		w.pass(DefaultStatusInterval + settled)
+		w.is(NotReady, "a")
+		if got := plugins()[0]; got.Missing == "" || got.IPAMMissing == "" {
+			t.Errorf("both are gone: %+v", got)
+		}
+		w.must(w.node.Remove(confDir + "/10-a.conflist"))
+		w.write("10-b.conflist", strings.Replace(list("b", "ptp"), `"ptp"`, `"ptp", "ipam": {"type": "\u001b[2J`+strings.Repeat("x", 1000)+`"}`, 1))
+		w.pass(DefaultStatusInterval + settled)
+		w.is(Ready, "b")
+		if got := plugins()[0]; len(got.IPAM) > maxName || scanner.Clean(got.IPAM, maxName) != got.IPAM || !strings.HasSuffix(got.IPAMMissing, "it is no name of a file; "+fixType) {
+			t.Errorf("of a hostile name: %+v", got)
+		}
+	})
+}
+
 // CN10: a plugin that is missing makes it not ready, for every cniVersion, until the poll after it has come.
 func TestMissingPlugin(t *testing.T) {
 	for _, version := range []string{"0.3.1", "1.0.0", "1.1.0"} {

@@ -109,6 +109,11 @@ type PluginView struct {
 	PathBase64 string `json:"path_base64,omitempty"`
 	// Missing is why there is no such binary that can be run (CN10). Empty: there is one, or it was not looked for yet.
 	Missing string `json:"missing,omitempty"`
+	// IPAM is the type of the plugin that gives it addresses. Empty: its configuration names none.
+	IPAM string `json:"ipam,omitempty"`
+	// IPAMMissing is why there is no such binary in BinDirs that can be run. It makes nothing not ready: some plugins look for theirs elsewhere (CN10). Empty:
+	// there is one, or it was not looked for yet.
+	IPAMMissing string `json:"ipam_missing,omitempty"`
 }
 
 // StatusView is what came of the STATUS verbs (CN12). They are asked of networks of cniVersion 1.1.0 and later; others have nothing to say, which counts as well.

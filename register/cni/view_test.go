@@ -59,7 +59,7 @@ func TestViewGolden(t *testing.T) {
 		return scanner.Entry{Path: "/net.d\xff/" + name, File: &scanner.File{Content: content}}
 	}
 	// A version of 1.1.0 has everything: plugins in a sub-directory, and STATUS.
-	good := at("10-a.conflist", listOf("1.1.0", "a", "bridge", "gone"))
+	good := at("10-a.conflist", strings.Replace(listOf("1.1.0", "a", "bridge", "gone"), `"bridge"`, `"bridge", "ipam": {"type": "host-local"}`, 1))
 	d.poll(nil, good)
 	d.poll(nil, good)
 	var events []Event
@@ -72,7 +72,7 @@ func TestViewGolden(t *testing.T) {
 				made, failed := instance(e.networks, instanceOptions{})
 				d.step(built{e.id, made, failed})
 			case findPlugins:
-				d.step(found{e.round, gone, map[string]string{"bridge": "/bin/bridge"}})
+				d.step(found{e.round, gone, map[string]string{"bridge": "/bin/bridge"}, map[string]string{"host-local": `IPAM plugin "host-local": it is in none of /bin; install it in /bin`}})
 			case askPlugins:
 				d.step(told{e.round, err})
 			case emit:

@@ -184,9 +184,12 @@ func (c *core) network(i int, n network, missing map[string]string) NetworkView 
 		Name: n.name, File: n.file, FileBase64: scanner.Base64(n.file), CNIVersion: n.cniVersion,
 		Interface: fmt.Sprintf("%s%d", c.cfg.InterfacePrefix, i), Plugins: []PluginView{},
 	}
-	for _, plugin := range n.plugins {
-		path := c.health.paths[plugin]
-		v.Plugins = append(v.Plugins, PluginView{Type: plugin, Path: path, PathBase64: scanner.Base64(path), Missing: missing[plugin]})
+	for i, plugin := range n.plugins {
+		path, ipam := c.health.paths[plugin], n.ipam[i]
+		v.Plugins = append(v.Plugins, PluginView{
+			Type: plugin, Path: path, PathBase64: scanner.Base64(path), Missing: missing[plugin],
+			IPAM: scanner.Clean(ipam, maxName), IPAMMissing: c.health.ipam[ipam],
+		})
 	}
 	return v
 }
