@@ -31,11 +31,11 @@ var cniAdvice = map[cause]func(toldCNI) string{
 	cniUnreadable: func(t toldCNI) string {
 		switch why := cniReason(t.v) + t.v.ScanError; {
 		case strings.Contains(why, "permission denied"):
-			return "The daemon's user may not read it: run the daemon as root, or give its user read and search permission (" + command("namei -l", t.dir) + "). What was in use stays so meanwhile."
+			return "The daemon's user may not read it: run the daemon as root, or give its user read and search permission (" + command("namei -l", t.dir) + ")." + t.kept()
 		case strings.Contains(why, "not a directory"):
 			return "There is a file in the directory's place: move it away, or correct --cni-conf-dir."
 		}
-		return "Look at the directory as the daemon's user: " + command("ls -l", t.dir) + ". What was in use stays so meanwhile."
+		return "Look at the directory as the daemon's user: " + command("ls -l", t.dir) + "." + t.kept()
 	},
 	cniFailing: func(toldCNI) string {
 		return "It is tried again by itself. See the daemon's log, in the lines named cni."
@@ -49,6 +49,14 @@ func (t toldCNI) mend() string {
 		return "See the daemon's log, in the lines named cni."
 	}
 	return "Mend " + name(rawPath(e.Path, e.PathBase64)) + ": " + sentence(scanner.Clean(e.Fix, maxComplaint)) + " It is read again by itself."
+}
+
+// kept says what comes of the networks in use while the directory cannot be read, if there are any.
+func (t toldCNI) kept() string {
+	if len(t.v.Networks) == 0 {
+		return ""
+	}
+	return " What was in use stays so meanwhile."
 }
 
 func (t toldCNI) binDirs() string {

@@ -102,7 +102,7 @@ var cniScenes = []cniScene{
 		}
 		return follow(d.t, newFake(func(v *cni.View) { *v = s.View() }))
 	}},
-	{cniUnreadable, "default", []string{`It is not ready: .*permission denied`, "run the daemon as root.*`namei -l "}, func(d *cniDir) *cniNode {
+	{cniUnreadable, "default", []string{`It is not ready: .*permission denied`, "run the daemon as root.*`namei -l \\S+`\\)\\.$"}, func(d *cniDir) *cniNode {
 		d.cfg.FS = closedFS{afero.NewOsFs(), d.conf}
 		return inState(cni.NotReady, "")(d)
 	}},
@@ -168,7 +168,7 @@ func TestWhyCNIViews(t *testing.T) {
 		{cniFailing, "default", "It is not ready: something else", pathFacts{}, func(v *cni.View) {
 			v.State, v.Ready, v.Message = cni.NotReady, false, cni.MessagePrefix+"something else"
 		}},
-		{cniUnreadable, "default", "The network is ready, but: list x: permission denied. .*run the daemon as root.*`namei -l /etc/cni/net.d`", pathFacts{}, func(v *cni.View) { v.ScanError = "list x: permission denied" }},
+		{cniUnreadable, "default", "The network is ready, but: list x: permission denied. .*run the daemon as root.*`namei -l /etc/cni/net.d`.*What was in use stays so meanwhile", pathFacts{}, func(v *cni.View) { v.ScanError = "list x: permission denied" }},
 		{cniUnreadable, "/etc/cni/net.d/b.conf", "cannot read the directory as a whole: list x: input/output error", pathFacts{}, func(v *cni.View) { v.ScanError = "list x: input/output error" }},
 		{cniEmpty, "default", "stale", pathFacts{}, func(v *cni.View) { v.State, v.Files, v.LastError = cni.Stale, nil, "there is nothing" }},
 		{notSeen, "/etc/cni/net.d/b.conf", "has not seen it there.*another filesystem", pathFacts{what: "file"}, func(*cni.View) {}},
