@@ -25,6 +25,9 @@ var cniAdvice = map[cause]func(toldCNI) string{
 	cniMissing: func(t toldCNI) string {
 		return "The network's plugins must be in " + t.binDirs() + " (--cni-bin-dir) and be executable. One that arrives is found by itself within a second."
 	},
+	cniNoIPAM: func(t toldCNI) string {
+		return "Install it in " + t.binDirs() + " (--cni-bin-dir): most plugins run it from there, and without it each pod fails. It is looked for again by itself. A plugin that looks for it elsewhere works without."
+	},
 	cniStatus: func(toldCNI) string {
 		return "The plugin itself says so, or does not answer its STATUS: see the log of what it belongs to (its daemon on this node, if it has one). It is asked again by itself, and at once when the daemon gets SIGHUP."
 	},

@@ -43,7 +43,11 @@ func cniCheckText(v cni.View, asked bool) string {
 		if asked {
 			status = "the plugins that can be asked for their STATUS say that they are ready"
 		}
-		fmt.Fprintf(&b, "Ready: a pod gets %s; %s.\n", networksText(v), status)
+		form := "Ready: a pod gets %s; %s.\n"
+		if len(noIPAM(v)) > 0 {
+			form = "Ready, but a pod gets %s only if its IPAM plugin is found elsewhere; %s.\n"
+		}
+		fmt.Fprintf(&b, form, networksText(v), status)
 	}
 	return b.String()
 }
@@ -58,6 +62,9 @@ func cniTables(b *strings.Builder, dirs []cni.View) {
 				types = append(types, p.Type)
 				if p.Missing != "" {
 					missing = append(missing, p.Type)
+				}
+				if p.IPAMMissing != "" && !slices.Contains(missing, p.IPAM) {
+					missing = append(missing, p.IPAM)
 				}
 			}
 			networks = append(networks, []string{
@@ -110,6 +117,11 @@ func cniTroubles(v cni.View) (all []string) {
 	}
 	if v.ScanError != "" && v.Ready {
 		all = append(all, "cannot be read as a whole: "+scanner.Clean(v.ScanError, maxComplaint))
+	}
+	for _, n := range v.Networks {
+		for _, why := range noIPAMOf(n) {
+			all = append(all, "lacks what network "+cell(n.Name)+" takes addresses from: "+why)
+		}
 	}
 	broken := 0
 	for _, f := range v.Files {

@@ -67,6 +67,8 @@ func cniCause(v cni.View) cause {
 		return cniUnreadable
 	case !v.Ready:
 		return cniFailing
+	case len(noIPAM(v)) > 0:
+		return cniNoIPAM
 	}
 	return cniReady
 }
@@ -97,7 +99,7 @@ func explainCNI(dirs []cni.View, asked string) (findings []finding) {
 			}
 		}
 		for _, n := range v.Networks {
-			needed := slices.ContainsFunc(n.Plugins, func(p cni.PluginView) bool { return p.Type == asked })
+			needed := slices.ContainsFunc(n.Plugins, func(p cni.PluginView) bool { return p.Type == asked || p.IPAM == asked })
 			switch path := rawPath(n.File, n.FileBase64); {
 			case needed:
 				isPlugin = true
@@ -144,7 +146,11 @@ func (t toldCNI) network(n cni.NetworkView) finding {
 
 // plugin tells of a plugin that a network in use needs.
 func (t toldCNI) plugin(n cni.NetworkView, typ string) finding {
-	seen := fmt.Sprintf("%s is a plugin of the network %s, which is in use by %s; it is looked for in %s", name(typ), name(n.Name), handlerText(t.v.Name), t.binDirs())
+	what := "a plugin"
+	if !slices.ContainsFunc(n.Plugins, func(p cni.PluginView) bool { return p.Type == typ }) {
+		what = "the IPAM plugin"
+	}
+	seen := fmt.Sprintf("%s is %s of the network %s, which is in use by %s; it is looked for in %s", name(typ), what, name(n.Name), handlerText(t.v.Name), t.binDirs())
 	if i := slices.IndexFunc(n.Plugins, func(p cni.PluginView) bool { return p.Type == typ && p.Path != "" }); i >= 0 {
 		seen += ", and is " + name(rawPath(n.Plugins[i].Path, n.Plugins[i].PathBase64))
 	}
@@ -224,7 +230,7 @@ func (t toldCNI) failed() string {
 	if t.cause == cniReady {
 		return "The network is ready."
 	}
-	why := cmp.Or(cniReason(t.v), t.v.ScanError)
+	why := cmp.Or(cniReason(t.v), t.v.ScanError, strings.Join(noIPAM(t.v), "; "))
 	if why == "" {
 		return ""
 	}

@@ -94,6 +94,10 @@ var cniScenes = []cniScene{
 	}},
 	{cniMissing, "bridge", []string{`is a plugin of the network mynet`, `plugin "?bridge"?: it is in none of \S+/bin`, `--cni-bin-dir.*found by itself`}, inState(cni.NotReady, "", "10-a.conflist", goodList)},
 	{cniMissing, "10-a", []string{`is a configuration file`, `in none of`}, inState(cni.NotReady, "", "10-a.conflist", goodList)},
+	{cniNoIPAM, "bridge", []string{`The network is ready, but: IPAM plugin "host-local": it is in none of \S+/bin; install it in \S+/bin\. `, `Install it.*--cni-bin-dir.*each pod fails`}, inState(cni.Ready, pluginReady, "10-a.conflist", withIPAM)},
+	{cniNoIPAM, "host-local", []string{`^host-local is the IPAM plugin of the network mynet, `}, inState(cni.Ready, pluginReady, "10-a.conflist", withIPAM)},
+	{cniNoIPAM, "%s", []string{`is the CNI directory`}, inState(cni.Ready, pluginReady, "10-a.conflist", withIPAM)},
+	{cniNoIPAM, "portmap", []string{`it is in none of`}, inState(cni.Ready, pluginReady, "10-a.conflist", withIPAM)},
 	{cniStatus, "mynet", []string{`the agent is away`, `asked again by itself.*SIGHUP`}, inState(cni.NotReady, pluginFailing, "10-a.conflist", goodList)},
 	{cniLoading, "default", []string{`could never read`, `ask again in a second`}, func(d *cniDir) *cniNode {
 		s, err := cni.New(d.cfg)

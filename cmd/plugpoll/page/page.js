@@ -138,8 +138,15 @@
   function network(n) {
     const p = element("p", "In use: ");
     p.append(own(brief(n.name)), " as ", own(brief(n.interface)), ", plugins ", own(brief(n.plugins.map((x) => x.type).join(", "))));
-    for (const x of n.plugins) if (x.missing) p.append(element("small", plain(x.missing), "bad"));
+    for (const x of n.plugins) {
+      if (x.missing) p.append(element("small", plain(x.missing), "bad"));
+      if (x.ipam_missing) p.append(element("small", plain(x.ipam_missing), "warn"));
+    }
     return p;
+  }
+
+  function cniAttention(d) {
+    return d.state !== "ready" || d.scan_error || d.files.some((f) => f.state === "broken") || d.networks.some((n) => n.plugins.some((x) => x.ipam_missing));
   }
 
   // One CNI directory: its state, the networks in use, a verdict on each file.
@@ -193,8 +200,8 @@
     const phases = new Map();
     for (const s of view.sockets) phases.set(s.phase, (phases.get(s.phase) || 0) + 1);
     const attention = view.sockets.filter(needsAttention).length + view.roots.filter((r) => r.error || !r.last_good_scan).length +
-      (cni ? cni.directories.filter((d) => d.state !== "ready" || d.scan_error || d.files.some((f) => f.state === "broken")).length : 0);
-    const parts = [[...phases].map(([p, n]) => n + " " + plain(p)).join(", "), attention ? attention + " need attention" : ""];
+      (cni ? cni.directories.filter(cniAttention).length : 0);
+    const parts = [[...phases].map(([p, n]) => n + " " + plain(p)).join(", "), attention ? attention + (attention === 1 ? " needs" : " need") + " attention" : ""];
     $("counts").textContent = parts.filter(Boolean).join("; ");
     return phases;
   }
