@@ -58,6 +58,11 @@ func TestPageCNI(t *testing.T) {
 		v.Files, v.Networks, v.LastError = []cni.FileView{}, []cni.NetworkView{}, "there is nothing"
 	})
 	sees(t, ctx, `document.querySelector("#networks .cni").innerText.includes("Network plugin returns error: there is nothing")`)
+	f.change(cni.EventNotReady, func(v *cni.View) { v.Networks = newFake(nil).view.Networks })
+	sees(t, ctx, `document.querySelector("#networks .cni").innerText.includes("Kept for pods that run: mynet as eth0")`)
+	f.change(cni.EventNotReady, func(v *cni.View) { v.Files = newFake(nil).view.Files })
+	sees(t, ctx, `document.querySelector("#networks .cni").innerText.includes("Loaded: mynet as eth0")`)
+	f.change(cni.EventNotReady, func(v *cni.View) { v.Files = []cni.FileView{} })
 	sees(t, ctx, `document.querySelector("#networks h3 b").className === "phase bad" && document.querySelector("#networks .cni").querySelector("table") === null`)
 	sees(t, ctx, `[...document.querySelectorAll("#events li")].some(e => e.innerText.includes("cni not ready") && e.innerText.includes("/etc/cni/net.d") && e.querySelector("b.bad"))`)
 	sees(t, ctx, `document.querySelector("#counts").textContent.includes("2 need attention")`)

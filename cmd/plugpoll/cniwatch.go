@@ -86,8 +86,8 @@ func cniDetail(e cniEvent) string {
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	if v := e.Directory; v != nil {
 		add("%s", v.State)
-		if len(v.Networks) > 0 {
-			add("%s in use", networksText(*v))
+		if is := networksAre(*v); len(v.Networks) > 0 && is != loaded {
+			add("%s %s", networksText(*v), is)
 		}
 		if why := cniReason(*v); why != "" {
 			add("%s", why)

@@ -52,6 +52,19 @@ func stale(d *cniDir) *cniNode {
 	return n
 }
 
+// gone is a directory whose files have gone.
+func gone(d *cniDir) *cniNode {
+	d.write("10-a.conflist", goodList)
+	d.plugins(pluginReady, "bridge", "portmap")
+	n, s := d.follow()
+	d.comes(s, cni.Ready)
+	if err := os.Remove(filepath.Join(d.conf, "10-a.conflist")); err != nil {
+		d.t.Fatal(err)
+	}
+	d.comes(s, cni.NotReady)
+	return n
+}
+
 var cniScenes = []cniScene{
 	{cniReady, "mynet", []string{`10-a.conflist is a configuration file in the CNI directory of the default runtime handler; it has the network mynet with the plugins bridge, portmap\. `, `last read \S+ without an error .* ago. In use for .*: mynet`, `is ready. Nothing is to be done`}, ready},
 	{cniReady, "10-a", []string{`has the network mynet`}, ready},
@@ -72,7 +85,7 @@ var cniScenes = []cniScene{
 	{cniIgnored, "%s/x/y.conf", []string{`in a subdirectory`, `call the subdirectory as the network`}, ready},
 	{cniIgnored, "x", []string{`A directory is no configuration file`}, ready},
 	{cniUnknown, "nix", []string{`No network, file, plugin or runtime handler .* is called nix`, `plugpoll cni status`}, ready},
-	{cniStale, "mynet", []string{`mynet is a network in use .*read from \S+/10-a.conflist, which does not have it any more`, `It is stale: .*10-a.conflist:4:\d+: .*comma`, `Mend \S+/10-a.conflist: .*remove the comma.*last good configuration stays in use`}, stale},
+	{cniStale, "mynet", []string{`mynet is a network that is in use by .*read from \S+/10-a.conflist, which does not have it any more`, `It is stale: .*10-a.conflist:4:\d+: .*comma`, `Mend \S+/10-a.conflist: .*remove the comma.*last good configuration stays in use`}, stale},
 	{cniStale, "other", []string{`It is not used: nothing of this directory is used: 10-a.conflist cannot be`, `Mend \S+/10-a.conflist`}, stale},
 	{cniBroken, "10-a", []string{`10-a.conflist:4:\d+: `, `pods can be set up and removed`}, stale},
 	{cniStale, "portmap", []string{`is a plugin of the network mynet`, `It is stale`}, stale},
@@ -88,11 +101,13 @@ var cniScenes = []cniScene{
 		}
 		return inState(cni.NotReady, "")(d)
 	}},
+	{cniEmpty, "mynet", []string{`mynet is a network that the default runtime handler keeps for pods that run; it was read from \S+/10-a.conflist, which does not have it any more`, `ago\. mynet is kept for pods that run\. It is not ready`}, gone},
+	{cniEmpty, "portmap", []string{`portmap is a plugin of the network mynet, which the default runtime handler keeps for pods that run; `}, gone},
 	{cniNoPinned, "20-b.conf", []string{`there is no network "there"; there are (mynet, other|other, mynet)`, `--cni-default-network`}, func(d *cniDir) *cniNode {
 		d.cfg.DefaultNetwork = "there"
 		return inState(cni.NotReady, pluginReady, "10-a.conflist", goodList, "20-b.conf", otherConf)(d)
 	}},
-	{cniMissing, "bridge", []string{`is a plugin of the network mynet`, `plugin "?bridge"?: it is in none of \S+/bin`, `--cni-bin-dir.*found by itself`}, inState(cni.NotReady, "", "10-a.conflist", goodList)},
+	{cniMissing, "bridge", []string{`is a plugin of the network mynet, which the default runtime handler has loaded;.* Loaded .* ago: mynet\. It is not ready`, `plugin "?bridge"?: it is in none of \S+/bin`, `--cni-bin-dir.*found by itself`}, inState(cni.NotReady, "", "10-a.conflist", goodList)},
 	{cniMissing, "10-a", []string{`is a configuration file`, `in none of`}, inState(cni.NotReady, "", "10-a.conflist", goodList)},
 	{cniNoIPAM, "bridge", []string{`The network is ready, but: IPAM plugin "host-local": it is in none of \S+/bin; install it in \S+/bin\. `, `Install it.*--cni-bin-dir.*each pod fails`}, inState(cni.Ready, pluginReady, "10-a.conflist", withIPAM)},
 	{cniNoIPAM, "host-local", []string{`^host-local is the IPAM plugin of the network mynet, `}, inState(cni.Ready, pluginReady, "10-a.conflist", withIPAM)},

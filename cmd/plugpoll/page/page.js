@@ -135,8 +135,15 @@
     return tr;
   }
 
-  function network(n) {
-    const p = element("p", "In use: ");
+  // What is of the networks; those whose files are gone are kept.
+  function networksAre(d) {
+    if (d.ready) return "In use: ";
+    const used = new Set(d.files.filter((f) => f.state === "used").map((f) => path(f, "path")));
+    return d.networks.some((n) => used.has(path(n, "file"))) ? "Loaded: " : "Kept for pods that run: ";
+  }
+
+  function network(n, are) {
+    const p = element("p", are);
     p.append(own(brief(n.name)), " as ", own(brief(n.interface)), ", plugins ", own(brief(n.plugins.map((x) => x.type).join(", "))));
     for (const x of n.plugins) {
       if (x.missing) p.append(element("small", plain(x.missing), "bad"));
@@ -158,7 +165,7 @@
     const error = d.message || d.last_error || d.scan_error;
     div.append(h);
     if (error) div.append(element("p", plain(error), d.ready ? "warn" : "bad"));
-    div.append(...d.networks.map(network));
+    div.append(...d.networks.map((n) => network(n, networksAre(d))));
     if (d.files.length) {
       const table = element("table"), head = element("tr");
       for (const title of ["File is", "File", "Network", "Plugins", "Why"]) {
