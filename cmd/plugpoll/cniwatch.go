@@ -41,6 +41,7 @@ func newCNIWatch() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		a.flag = "--cni-conf-dir"
 		ctx, end := signal.NotifyContext(cmd.Context(), stopSignals()...)
 		defer end()
 		if _, _, err := a.someCNI(ctx); err != nil {
