@@ -105,6 +105,8 @@ func (o *cniCheckOptions) config(dir string) (cni.Config, error) {
 	errs = append(errs, err)
 	if o.pinned && o.network == "" {
 		errs = append(errs, usagef("--cni-default-network is empty: name a network"))
+	} else if o.pinned {
+		errs = append(errs, canBeCalled(o.network))
 	}
 	if err := usage(errs...); err != nil {
 		return cni.Config{}, err
