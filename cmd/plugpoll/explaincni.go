@@ -99,11 +99,17 @@ func explainCNI(dirs []cni.View, asked string) (findings []finding) {
 			}
 		}
 		for _, n := range v.Networks {
-			needed := slices.ContainsFunc(n.Plugins, func(p cni.PluginView) bool { return p.Type == asked || p.IPAM == asked })
+			typ := asked
+			for _, p := range n.Plugins {
+				if p.Path != "" && rawPath(p.Path, p.PathBase64) == absolute {
+					typ = p.Type
+				}
+			}
+			needed := slices.ContainsFunc(n.Plugins, func(p cni.PluginView) bool { return p.Type == typ || p.IPAM == typ })
 			switch path := rawPath(n.File, n.FileBase64); {
 			case needed:
 				isPlugin = true
-				findings = append(findings, t.plugin(n, asked))
+				findings = append(findings, t.plugin(n, typ))
 			case n.Name == asked && !told[path] || path == asked && !told[path]:
 				findings = append(findings, t.network(n))
 			}

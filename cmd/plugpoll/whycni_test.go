@@ -72,6 +72,7 @@ var cniScenes = []cniScene{
 	{cniReady, "%s", []string{`is the CNI directory of the default runtime handler, which has been ready for .*; it holds 3 configuration files`}, ready},
 	{cniReady, "default", []string{`is the CNI directory of the default runtime handler`}, ready},
 	{cniReady, "portmap", []string{`portmap is a plugin of the network mynet, which is in use by the default runtime handler; it is looked for in \S+/bin, and is \S+/bin/portmap\.`}, ready},
+	{cniReady, "%s/../bin/portmap", []string{`^portmap is a plugin of the network mynet, which is in use`}, ready},
 	{cniReady, "kata", []string{`the runtime handler kata`}, func(d *cniDir) *cniNode {
 		d.cfg.Name = "kata"
 		return ready(d)
