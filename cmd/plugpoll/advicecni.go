@@ -25,17 +25,20 @@ var cniAdvice = map[cause]func(toldCNI) string{
 	cniMissing: func(t toldCNI) string {
 		return "The network's plugins must be in " + t.binDirs() + " (--cni-bin-dir) and be executable. One that arrives is found by itself within a second."
 	},
+	cniNoIPAM: func(t toldCNI) string {
+		return "Install it in " + t.binDirs() + " (--cni-bin-dir): most plugins run it from there, and without it each pod fails. It is looked for again by itself. A plugin that looks for it elsewhere works without."
+	},
 	cniStatus: func(toldCNI) string {
 		return "The plugin itself says so, or does not answer its STATUS: see the log of what it belongs to (its daemon on this node, if it has one). It is asked again by itself, and at once when the daemon gets SIGHUP."
 	},
 	cniUnreadable: func(t toldCNI) string {
 		switch why := cniReason(t.v) + t.v.ScanError; {
 		case strings.Contains(why, "permission denied"):
-			return "The daemon's user may not read it: run the daemon as root, or give its user read and search permission (" + command("namei -l", t.dir) + "). What was in use stays so meanwhile."
+			return "The daemon's user may not read it: run the daemon as root, or give its user read and search permission (" + command("namei -l", t.dir) + ")." + t.kept()
 		case strings.Contains(why, "not a directory"):
 			return "There is a file in the directory's place: move it away, or correct --cni-conf-dir."
 		}
-		return "Look at the directory as the daemon's user: " + command("ls -l", t.dir) + ". What was in use stays so meanwhile."
+		return "Look at the directory as the daemon's user: " + command("ls -l", t.dir) + "." + t.kept()
 	},
 	cniFailing: func(toldCNI) string {
 		return "It is tried again by itself. See the daemon's log, in the lines named cni."
@@ -49,6 +52,14 @@ func (t toldCNI) mend() string {
 		return "See the daemon's log, in the lines named cni."
 	}
 	return "Mend " + name(rawPath(e.Path, e.PathBase64)) + ": " + sentence(scanner.Clean(e.Fix, maxComplaint)) + " It is read again by itself."
+}
+
+// kept says what comes of the networks in use while the directory cannot be read, if there are any.
+func (t toldCNI) kept() string {
+	if len(t.v.Networks) == 0 {
+		return ""
+	}
+	return " What was in use stays so meanwhile."
 }
 
 func (t toldCNI) binDirs() string {

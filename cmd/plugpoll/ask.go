@@ -31,6 +31,7 @@ type asker struct {
 	address address
 	client  *http.Client
 	timeout time.Duration
+	flag    string // of run, that gives a daemon what is asked for
 }
 
 // addAddress gives cmd the flag that says which daemon to ask.
@@ -49,7 +50,7 @@ func newAsker(flag string) (*asker, error) {
 		return nil, usagef("--address is empty: name where the daemon listens (%s or unix:/PATH)", defaultListen)
 	}
 	var d net.Dialer
-	return &asker{address: a, timeout: askTimeout, client: &http.Client{
+	return &asker{address: a, timeout: askTimeout, flag: "--dir", client: &http.Client{
 		Transport: &http.Transport{
 			DialContext:           func(ctx context.Context, _, _ string) (net.Conn, error) { return d.DialContext(ctx, a.network, a.at) },
 			ResponseHeaderTimeout: askTimeout,
@@ -88,7 +89,7 @@ type notThereError struct{ error }
 
 // unreached says what to do when nobody answers.
 func (a *asker) unreached(err error) error {
-	advice := "start one (plugpoll run --dir DIR), or say with --address where it listens"
+	advice := "start one (plugpoll run " + a.flag + " DIR), or say with --address where it listens"
 	cause := err
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		cause = op.Err

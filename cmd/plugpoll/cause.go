@@ -61,6 +61,7 @@ const (
 	cniDuplicate  cause = "cni-duplicate"
 	cniNoPinned   cause = "cni-no-such-network"
 	cniMissing    cause = "cni-plugin-missing"
+	cniNoIPAM     cause = "cni-ipam-plugin-missing"
 	cniStatus     cause = "cni-status-failing"
 	cniUnreadable cause = "cni-directory-unreadable"
 	cniNoFile     cause = "cni-no-such-file"

@@ -64,6 +64,7 @@ func newCNIStatus() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		a.flag = "--cni-conf-dir"
 		ctx, end := signal.NotifyContext(cmd.Context(), stopSignals()...)
 		defer end()
 		all, content, err := a.someCNI(ctx)

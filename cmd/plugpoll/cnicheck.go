@@ -64,15 +64,15 @@ func newCNICheck() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&o.binDirs, "cni-bin-dir", nil, "`directory` of network plugins; may be given several times (default "+cni.DefaultBinDir+")")
-	f.IntVar(&o.maxConfNum, "max-conf-num", cni.DefaultMaxConfNum, "how many `files` make networks, the first ones by name; 0: all")
-	f.StringVar(&o.network, "default-network", "", "`network` that must come first, whatever its file is called")
+	f.IntVar(&o.maxConfNum, "cni-max-conf-num", cni.DefaultMaxConfNum, "how many `files` make networks, the first ones by name; 0: all")
+	f.StringVar(&o.network, "cni-default-network", "", "`network` that must come first, whatever its file is called")
 	f.BoolVar(&o.status, "status", false, "run the plugins of the networks that would be used, and ask them for their STATUS")
 	must(cmd.MarkFlagDirname("cni-bin-dir"))
-	complete(cmd, "max-conf-num")
-	complete(cmd, "default-network")
+	complete(cmd, "cni-max-conf-num")
+	complete(cmd, "cni-default-network")
 	o.output = addCNIOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		o.pinned = cmd.Flags().Changed("default-network")
+		o.pinned = cmd.Flags().Changed("cni-default-network")
 		cfg, err := o.config(args[0])
 		if err != nil {
 			return err
@@ -100,11 +100,13 @@ func newCNICheck() *cobra.Command {
 
 // config is what the flags mean, or a usageError.
 func (o *cniCheckOptions) config(dir string) (cni.Config, error) {
-	maxConfNum, binDirs, errs := networks(o.maxConfNum, "--max-conf-num", o.binDirs)
+	maxConfNum, binDirs, errs := networks(o.maxConfNum, o.binDirs)
 	dir, err := absolute("DIR", dir)
 	errs = append(errs, err)
 	if o.pinned && o.network == "" {
-		errs = append(errs, usagef("--default-network is empty: name a network"))
+		errs = append(errs, usagef("--cni-default-network is empty: name a network"))
+	} else if o.pinned {
+		errs = append(errs, canBeCalled(o.network))
 	}
 	if err := usage(errs...); err != nil {
 		return cni.Config{}, err

@@ -26,7 +26,7 @@ type cniOptions struct {
 func (o *cniOptions) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVar(&o.confDirs, "cni-conf-dir", nil,
-		"`[NAME=]DIR` of network configuration to follow, of the runtime handler NAME or of the default one; may be given several times")
+		"`[NAME=]DIR` of network configuration to follow, of the runtime handler NAME or of the default one (a DIR with a = in it: ./A=B); may be given several times")
 	f.StringArrayVar(&o.binDirs, "cni-bin-dir", nil, "`directory` of network plugins, for all of them; may be given several times (default "+cni.DefaultBinDir+")")
 	f.IntVar(&o.maxConfNum, "cni-max-conf-num", cni.DefaultMaxConfNum, "how many `files` of a directory make networks, the first ones by name; 0: all")
 	f.StringArrayVar(&o.defaults, "cni-default-network", nil, "`[NAME=]NETWORK` that must come first, whatever its file is called; may be given for each directory")
@@ -48,7 +48,7 @@ func (o *cniOptions) configs(cmd *cobra.Command, interval time.Duration, log hcl
 		}
 		return nil, usage(errs...)
 	}
-	maxConfNum, binDirs, errs := networks(o.maxConfNum, "--cni-max-conf-num", o.binDirs)
+	maxConfNum, binDirs, errs := networks(o.maxConfNum, o.binDirs)
 	pins, err := o.pins()
 	errs = append(errs, err)
 	var all []cni.Config
@@ -86,10 +86,10 @@ func (o *cniOptions) configs(cmd *cobra.Command, interval time.Duration, log hcl
 }
 
 // networks reads the flags that check has as well.
-func networks(most int, flag string, binDirs []string) (maxConfNum int, dirs []string, errs []error) {
+func networks(most int, binDirs []string) (maxConfNum int, dirs []string, errs []error) {
 	switch {
 	case most < 0:
-		errs = append(errs, fmt.Errorf("%s is %d: it must not be negative (0 means all)", flag, most))
+		errs = append(errs, fmt.Errorf("--cni-max-conf-num is %d: it must not be negative (0 means all)", most))
 	case most == 0:
 		most = -1 // all, to a Config
 	}
@@ -114,6 +114,9 @@ func (o *cniOptions) pins() (map[string]string, error) {
 			err = fmt.Errorf("--cni-default-network (%s) and --cni-default-network (%s) are both for %s: give only one of them",
 				scanner.Quote(other), scanner.Quote(network), handlerText(name))
 		}
+		if err == nil {
+			err = canBeCalled(network)
+		}
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -121,6 +124,17 @@ func (o *cniOptions) pins() (map[string]string, error) {
 		pins[name] = network
 	}
 	return pins, errors.Join(errs...)
+}
+
+// networkName is what the CNI specification allows (CN11).
+var networkName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
+
+// canBeCalled refuses a name that no network can have.
+func canBeCalled(network string) error {
+	if !networkName.MatchString(network) {
+		return fmt.Errorf("--cni-default-network is %s: no network can be called that, use letters, digits, _, . and -", scanner.Quote(network))
+	}
+	return nil
 }
 
 // named reads [NAME=]VALUE. What has a slash before the = is no name, so that a directory with a = in it can be written as ./a=b.

@@ -130,6 +130,7 @@ func (f *fake) change(kind cni.EventKind, to func(*cni.View)) {
 // Configurations, and plugins that say what STATUS wants to hear.
 const (
 	goodList  = `{"cniVersion": "1.1.0", "name": "mynet", "plugins": [{"type": "bridge"}, {"type": "portmap"}]}`
+	withIPAM  = `{"cniVersion": "1.0.0", "name": "mynet", "plugins": [{"type": "bridge", "ipam": {"type": "host-local"}}, {"type": "portmap"}]}`
 	otherConf = `{"cniVersion": "1.0.0", "name": "other", "type": "bridge"}`
 	comma     = "{\n  \"cniVersion\": \"1.1.0\",\n  \"name\": \"mynet\",\n  \"plugins\": [{\"type\": \"bridge\"},]\n}\n"
 

@@ -39,7 +39,7 @@ func TestPageCNI(t *testing.T) {
 	sees(t, ctx, second+`.innerText.includes("b\\xff.conf")`)
 	sees(t, ctx, `!document.querySelector("#networks").innerText.includes("x".repeat(81)) && document.querySelector("#sockets").offsetParent === null`)
 	sees(t, ctx, second+`.innerText.includes("plugin portmap: it is in none of /opt/cni/bin")`)
-	sees(t, ctx, `document.querySelector("#counts").textContent.includes("1 need attention")`)
+	sees(t, ctx, `document.querySelector("#counts").textContent.includes("1 needs attention")`)
 
 	// Hostile names are text: no element was made of them, nothing ran, and nothing turns the text around.
 	sees(t, ctx, second+`.innerText.includes("10-<img src=x onerror=document.title='evil'>\\u{1b}[31m\\u{202e}.conf")`)
@@ -47,12 +47,22 @@ func TestPageCNI(t *testing.T) {
 	sees(t, ctx, `!/[\u202a-\u202e\u2066-\u2069\u0000-\u0008\u001b]/.test(document.body.innerHTML)`)
 	picture(t, ctx, "cni-light")
 
+	// An IPAM plugin that is missing needs attention, once the network is ready too.
+	f.change(cni.EventApplied, hasNoIPAM)
+	sees(t, ctx, `document.querySelector("#networks .cni").innerText.includes('IPAM plugin "host-local": it is in none of /opt/cni/bin')`)
+	sees(t, ctx, `document.querySelector("#counts").textContent.includes("2 need attention")`)
+
 	// It follows.
 	f.change(cni.EventNotReady, func(v *cni.View) {
 		isDown(v)
 		v.Files, v.Networks, v.LastError = []cni.FileView{}, []cni.NetworkView{}, "there is nothing"
 	})
 	sees(t, ctx, `document.querySelector("#networks .cni").innerText.includes("Network plugin returns error: there is nothing")`)
+	f.change(cni.EventNotReady, func(v *cni.View) { v.Networks = newFake(nil).view.Networks })
+	sees(t, ctx, `document.querySelector("#networks .cni").innerText.includes("Kept for pods that run: mynet as eth0")`)
+	f.change(cni.EventNotReady, func(v *cni.View) { v.Files = newFake(nil).view.Files })
+	sees(t, ctx, `document.querySelector("#networks .cni").innerText.includes("Loaded: mynet as eth0")`)
+	f.change(cni.EventNotReady, func(v *cni.View) { v.Files = []cni.FileView{} })
 	sees(t, ctx, `document.querySelector("#networks h3 b").className === "phase bad" && document.querySelector("#networks .cni").querySelector("table") === null`)
 	sees(t, ctx, `[...document.querySelectorAll("#events li")].some(e => e.innerText.includes("cni not ready") && e.innerText.includes("/etc/cni/net.d") && e.querySelector("b.bad"))`)
 	sees(t, ctx, `document.querySelector("#counts").textContent.includes("2 need attention")`)

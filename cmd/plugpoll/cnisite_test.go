@@ -30,7 +30,12 @@ var (
 	isNew = func(v *cni.View) {
 		v.State, v.Ready, v.Message = cni.Loading, false, cni.MessagePrefix+"the first look has not ended"
 	}
-	isOld = func(v *cni.View) { v.GoodScanAge = 3600 }
+	isOld     = func(v *cni.View) { v.GoodScanAge = 3600 }
+	hasNoIPAM = func(v *cni.View) {
+		for i := range v.Networks[0].Plugins {
+			v.Networks[0].Plugins[i].IPAM, v.Networks[0].Plugins[i].IPAMMissing = "host-local", `IPAM plugin "host-local": it is in none of /opt/cni/bin; install it in /opt/cni/bin`
+		}
+	}
 )
 
 // TestCNIReadyz holds /readyz to the directories: one that is stale works, so it is ready.
@@ -159,6 +164,7 @@ func TestCNIVerdict(t *testing.T) {
 		{[]func(*cni.View){func(v *cni.View) {
 			v.Files = append(v.Files, cni.FileView{State: cni.Duplicate, Error: &cni.ConfError{}})
 		}}, exitDone},
+		{[]func(*cni.View){hasNoIPAM}, exitNeeds},
 		{[]func(*cni.View){isStaleNow, isDown}, exitNotReady},
 		{[]func(*cni.View){isNew}, exitNotReady},
 	} {

@@ -43,7 +43,11 @@ func cniCheckText(v cni.View, asked bool) string {
 		if asked {
 			status = "the plugins that can be asked for their STATUS say that they are ready"
 		}
-		fmt.Fprintf(&b, "Ready: a pod gets %s; %s.\n", networksText(v), status)
+		form := "Ready: a pod gets %s; %s.\n"
+		if len(noIPAM(v)) > 0 {
+			form = "Ready, but a pod gets %s only if its IPAM plugin is found elsewhere; %s.\n"
+		}
+		fmt.Fprintf(&b, form, networksText(v), status)
 	}
 	return b.String()
 }
@@ -59,9 +63,12 @@ func cniTables(b *strings.Builder, dirs []cni.View) {
 				if p.Missing != "" {
 					missing = append(missing, p.Type)
 				}
+				if p.IPAMMissing != "" && !slices.Contains(missing, p.IPAM) {
+					missing = append(missing, p.IPAM)
+				}
 			}
 			networks = append(networks, []string{
-				cell(n.Name), cell(n.Interface), cell(n.CNIVersion), cell(strings.Join(types, ",")), cell(strings.Join(missing, ",")), handlerCell(v), pathText(n.File, n.FileBase64),
+				networksAre(v), cell(n.Name), cell(n.Interface), cell(n.CNIVersion), cell(strings.Join(types, ",")), cell(strings.Join(missing, ",")), handlerCell(v), pathText(n.File, n.FileBase64),
 			})
 		}
 		for _, f := range v.Files {
@@ -72,7 +79,7 @@ func cniTables(b *strings.Builder, dirs []cni.View) {
 		}
 	}
 	if len(networks) > 0 {
-		table(b, "NETWORK IN USE\tINTERFACE\tCNI VERSION\tPLUGINS\tMISSING\tHANDLER\tFILE", len(networks), func(i int) []string { return networks[i] })
+		table(b, "NETWORK IS\tNETWORK\tINTERFACE\tCNI VERSION\tPLUGINS\tMISSING\tHANDLER\tFILE", len(networks), func(i int) []string { return networks[i] })
 		b.WriteByte('\n')
 	}
 	if len(files) > 0 {
@@ -110,6 +117,11 @@ func cniTroubles(v cni.View) (all []string) {
 	}
 	if v.ScanError != "" && v.Ready {
 		all = append(all, "cannot be read as a whole: "+scanner.Clean(v.ScanError, maxComplaint))
+	}
+	for _, n := range v.Networks {
+		for _, why := range noIPAMOf(n) {
+			all = append(all, "lacks what network "+cell(n.Name)+" takes addresses from: "+why)
+		}
 	}
 	broken := 0
 	for _, f := range v.Files {
@@ -194,6 +206,28 @@ func networksText(v cni.View) string {
 		names = append(names, fmt.Sprintf("the network %s (%s) as %s", cell(n.Name), strings.Join(types, ", "), cell(n.Interface)))
 	}
 	return strings.Join(names, ", ")
+}
+
+// What is of the networks that a directory has loaded.
+const (
+	inUse  = "in use"
+	loaded = "not ready"
+	kept   = "kept for pods that run" // their files are gone
+)
+
+func networksAre(v cni.View) string {
+	has := func(n cni.NetworkView) bool {
+		return slices.ContainsFunc(v.Files, func(f cni.FileView) bool {
+			return f.State == cni.Used && f.Path == n.File && f.PathBase64 == n.FileBase64
+		})
+	}
+	switch {
+	case v.Ready:
+		return inUse
+	case slices.ContainsFunc(v.Networks, has):
+		return loaded
+	}
+	return kept
 }
 
 // firstToAsk is what to ask why for: of a directory that is not ready before that of one that works.

@@ -20,7 +20,8 @@ The first lines are the state of each directory at that moment; nothing falls be
 plugpoll watch prints the same beside the events of plugins. With -o json each line is an Event of docs/api.md, of a
 kind that begins with cni_ (or lost, for a reader that was too slow).
 
-It ends with 0 when interrupted, and with 1 when the daemon ends or follows no CNI directory.`
+It ends with 0 when interrupted or when nobody reads it any more (| head), and with 1 when the daemon ends or follows
+no CNI directory.`
 
 func newCNIWatch() *cobra.Command {
 	cmd := &cobra.Command{
@@ -40,25 +41,13 @@ func newCNIWatch() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		a.flag = "--cni-conf-dir"
 		ctx, end := signal.NotifyContext(cmd.Context(), stopSignals()...)
 		defer end()
 		if _, _, err := a.someCNI(ctx); err != nil {
 			return err
 		}
-		err = a.watch(ctx, func(line []byte) error {
-			kind := kindOf(line)
-			if !isCNI(kind) && kind != string(state.EventLost) {
-				return nil
-			}
-			if err := printEvent(cmd.OutOrStdout(), line, output.value == "json"); err != nil {
-				return fmt.Errorf("standard output: %w", err)
-			}
-			return nil
-		})
-		if ctx.Err() != nil {
-			return nil // interrupted, as it is meant to end
-		}
-		return err
+		return a.printEvents(ctx, cmd.OutOrStdout(), output.value == "json", func(kind string) bool { return isCNI(kind) || kind == string(state.EventLost) })
 	}
 	return cmd
 }
@@ -98,8 +87,8 @@ func cniDetail(e cniEvent) string {
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	if v := e.Directory; v != nil {
 		add("%s", v.State)
-		if len(v.Networks) > 0 {
-			add("%s in use", networksText(*v))
+		if is := networksAre(*v); len(v.Networks) > 0 && is != loaded {
+			add("%s %s", networksText(*v), is)
 		}
 		if why := cniReason(*v); why != "" {
 			add("%s", why)

@@ -164,7 +164,14 @@ func (d *daemon) printEvents(cancel context.CancelFunc) <-chan error {
 	}
 	go func() {
 		p := &printer{w: d.events, cancel: cancel}
-		defer func() { result <- p.err }()
+		ctx, end := context.WithCancel(context.Background())
+		defer func() {
+			end()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			result <- p.err
+		}()
+		whenUnread(ctx, d.events, func() { p.fail(syscall.EPIPE) })
 		var nexts []func() (any, bool)
 		for _, stream := range streams {
 			next, stop := iter.Pull(stream)
@@ -210,10 +217,23 @@ func (p *printer) print(v any) bool {
 		return false
 	}
 	if err := printJSON(p.w, v); err != nil {
+		p.failed(err)
+	}
+	return p.err == nil
+}
+
+// fail says that nothing more can be printed.
+func (p *printer) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failed(err)
+}
+
+func (p *printer) failed(err error) {
+	if p.err == nil {
 		p.err = fmt.Errorf("standard output: %w", err)
 		p.cancel()
 	}
-	return p.err == nil
 }
 
 // oneSignal is how long a signal is the same one: supervisors and timeout(1) signal a process and then its whole group.

@@ -67,6 +67,8 @@ func cniCause(v cni.View) cause {
 		return cniUnreadable
 	case !v.Ready:
 		return cniFailing
+	case len(noIPAM(v)) > 0:
+		return cniNoIPAM
 	}
 	return cniReady
 }
@@ -97,11 +99,17 @@ func explainCNI(dirs []cni.View, asked string) (findings []finding) {
 			}
 		}
 		for _, n := range v.Networks {
-			needed := slices.ContainsFunc(n.Plugins, func(p cni.PluginView) bool { return p.Type == asked })
+			typ := asked
+			for _, p := range n.Plugins {
+				if p.Path != "" && rawPath(p.Path, p.PathBase64) == absolute {
+					typ = p.Type
+				}
+			}
+			needed := slices.ContainsFunc(n.Plugins, func(p cni.PluginView) bool { return p.Type == typ || p.IPAM == typ })
 			switch path := rawPath(n.File, n.FileBase64); {
 			case needed:
 				isPlugin = true
-				findings = append(findings, t.plugin(n, asked))
+				findings = append(findings, t.plugin(n, typ))
 			case n.Name == asked && !told[path] || path == asked && !told[path]:
 				findings = append(findings, t.network(n))
 			}
@@ -137,14 +145,18 @@ func (t toldCNI) directory() finding {
 
 // network tells of a network that is in use, though no file has it any more.
 func (t toldCNI) network(n cni.NetworkView) finding {
-	seen := fmt.Sprintf("%s is a network in use of %s; it was read from %s, which does not have it any more.", name(n.Name), handlerText(t.v.Name),
+	seen := fmt.Sprintf("%s is a network that %s; it was read from %s, which does not have it any more.", name(n.Name), t.does(),
 		name(rawPath(n.File, n.FileBase64)))
 	return t.finding(t.cause, rawPath(n.File, n.FileBase64), n.Name, seen, t.failed(), cniAdvice[t.cause](t))
 }
 
 // plugin tells of a plugin that a network in use needs.
 func (t toldCNI) plugin(n cni.NetworkView, typ string) finding {
-	seen := fmt.Sprintf("%s is a plugin of the network %s, which is in use by %s; it is looked for in %s", name(typ), name(n.Name), handlerText(t.v.Name), t.binDirs())
+	what := "a plugin"
+	if !slices.ContainsFunc(n.Plugins, func(p cni.PluginView) bool { return p.Type == typ }) {
+		what = "the IPAM plugin"
+	}
+	seen := fmt.Sprintf("%s is %s of the network %s, which %s; it is looked for in %s", name(typ), what, name(n.Name), t.does(), t.binDirs())
 	if i := slices.IndexFunc(n.Plugins, func(p cni.PluginView) bool { return p.Type == typ && p.Path != "" }); i >= 0 {
 		seen += ", and is " + name(rawPath(n.Plugins[i].Path, n.Plugins[i].PathBase64))
 	}
@@ -203,7 +215,7 @@ func (t toldCNI) effect(f cni.FileView) string {
 	return " Until then no pod can be set up."
 }
 
-// tried says when the directory was read, and what is in use.
+// tried says when the directory was read, and what is of its networks.
 func (t toldCNI) tried() string {
 	text := fmt.Sprintf("The daemon last read %s without an error %s.", name(t.dir), ago(t.v.GoodScanAge))
 	if t.v.LastGoodScan.IsZero() {
@@ -216,7 +228,30 @@ func (t toldCNI) tried() string {
 	for _, n := range t.v.Networks {
 		names = append(names, name(n.Name))
 	}
-	return fmt.Sprintf("%s In use for %s: %s.", text, spanText(t.v.Time.Sub(t.v.LastSuccess)), strings.Join(names, ", "))
+	all, since := strings.Join(names, ", "), spanText(t.v.Time.Sub(t.v.LastSuccess))
+	switch networksAre(t.v) {
+	case inUse:
+		return fmt.Sprintf("%s In use for %s: %s.", text, since, all)
+	case loaded:
+		return fmt.Sprintf("%s Loaded %s ago: %s.", text, since, all)
+	}
+	verb := "is"
+	if len(names) > 1 {
+		verb = "are"
+	}
+	return fmt.Sprintf("%s %s %s %s.", text, all, verb, kept)
+}
+
+// does is what a runtime handler does with the networks that the directory has loaded.
+func (t toldCNI) does() string {
+	switch handler := handlerText(t.v.Name); networksAre(t.v) {
+	case inUse:
+		return "is in use by " + handler
+	case loaded:
+		return handler + " has loaded"
+	default:
+		return handler + " keeps for pods that run"
+	}
 }
 
 // failed says what is wrong with the directory.
@@ -224,7 +259,7 @@ func (t toldCNI) failed() string {
 	if t.cause == cniReady {
 		return "The network is ready."
 	}
-	why := cmp.Or(cniReason(t.v), t.v.ScanError)
+	why := cmp.Or(cniReason(t.v), t.v.ScanError, strings.Join(noIPAM(t.v), "; "))
 	if why == "" {
 		return ""
 	}

@@ -133,7 +133,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	addDuration(cmd, &o.interval, "interval", scanner.DefaultInterval, "pause between two readings of a directory, more where one takes long")
 	addLimits(cmd, &o.maxDepth, &o.maxEntries)
 
-	f.BoolVar(&o.observe, "observe", false, "ask plugins and check their answers, but register none and tell none anything")
+	f.BoolVar(&o.observe, "observe", false, "ask plugins and check their answers, but register none and tell none anything; those of networks are asked for their STATUS all the same")
 	f.BoolVar(&o.exclusive, "exclusive", false, "start even if a kubelet serves the directory: its plugins are meant for plugpoll")
 	f.Var(&o.allowed, "allowed-uid", "`uid` whose plugins are dealt with, both as owner of the socket and as listener, others are rejected; may be given several times (default anybody)")
 	complete(cmd, "allowed-uid")
@@ -175,7 +175,7 @@ func (o *runOptions) config(cmd *cobra.Command, log hclog.Logger) (register.Conf
 	}
 	if len(o.dirs) == 0 {
 		if len(o.cni.confDirs) > 0 {
-			return c, nil // network configuration alone
+			return c, noUseWithoutDir(cmd) // network configuration alone
 		}
 		return c, usage(need(cmd, "dir", "name a directory to watch (plugpoll run --dir DIR), or one of network configuration (--cni-conf-dir DIR)", ""))
 	}
@@ -194,6 +194,24 @@ func (o *runOptions) config(cmd *cobra.Command, log hclog.Logger) (register.Conf
 		})
 	}
 	return c, flagErrors(c.Check())
+}
+
+// noUseWithoutDir refuses the flags that are about directories of sockets alone.
+func noUseWithoutDir(cmd *cobra.Command) error {
+	var errs []error
+	for _, flag := range []string{
+		"missing-root", "max-depth", "max-entries", "observe", "exclusive", "allowed-uid", "deregister-on-stop",
+		"dial-timeout", "info-timeout", "notify-timeout", "liveness-grace", "root-grace", "call-timeout", "stop-timeout",
+	} {
+		why := ""
+		if flag == "observe" {
+			why = "network plugins are asked for their STATUS with it as well; "
+		}
+		if cmd.Flags().Changed(flag) {
+			errs = append(errs, fmt.Errorf("--%s is of no use without a directory of sockets: %sname one with --dir DIR", flag, why))
+		}
+	}
+	return usage(errs...)
 }
 
 // contradiction says which flags cannot be meant together. A --missing-root create beside --observe is none: looking on never makes anything (D8).

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,10 +22,9 @@ import (
 const watchHelp = `Print what changes in the running daemon, a line for each event, until interrupted.
 
 The first line is the state at that moment, one more is that of each CNI directory; nothing falls between these and
-those that follow. A reader that is too
-slow loses the oldest events and is told how many. With -o json each line is an Event of docs/api.md.
+those that follow. A reader that is too slow loses the oldest events and is told how many. With -o json each line is an Event of docs/api.md.
 
-It ends with 0 when interrupted, and with 1 when the daemon ends.`
+It ends with 0 when interrupted or when nobody reads it any more (| head), and with 1 when the daemon ends.`
 
 // silence is how long a daemon may send nothing at all, not even a heartbeat.
 const silence = 3 * heartbeat
@@ -49,18 +49,30 @@ func newWatch() *cobra.Command {
 		}
 		ctx, end := signal.NotifyContext(cmd.Context(), stopSignals()...)
 		defer end()
-		err = a.watch(ctx, func(line []byte) error {
-			if err := printEvent(cmd.OutOrStdout(), line, output.value == "json"); err != nil {
-				return fmt.Errorf("standard output: %w", err)
-			}
-			return nil
-		})
-		if ctx.Err() != nil {
-			return nil // interrupted, as it is meant to end
-		}
-		return err
+		return a.printEvents(ctx, cmd.OutOrStdout(), output.value == "json", func(string) bool { return true })
 	}
 	return cmd
+}
+
+// printEvents prints the events of the kinds that are wanted until ctx or the daemon ends, or nobody reads them any more.
+func (a *asker) printEvents(ctx context.Context, w io.Writer, inJSON bool, wanted func(kind string) bool) error {
+	signal.Ignore(syscall.SIGPIPE) // a reader that has seen enough goes away, which is no failure
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	whenUnread(ctx, w, cancel)
+	err := a.watch(ctx, func(line []byte) error {
+		if !wanted(kindOf(line)) {
+			return nil
+		}
+		if err := printEvent(w, line, inJSON); err != nil {
+			return fmt.Errorf("standard output: %w", err)
+		}
+		return nil
+	})
+	if ctx.Err() != nil || errors.Is(err, syscall.EPIPE) {
+		return nil // as it is meant to end
+	}
+	return err
 }
 
 // watch calls each with every event, in JSON, until it returns an error or the daemon ends.

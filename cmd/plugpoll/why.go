@@ -37,11 +37,11 @@ func newWhy() *cobra.Command {
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
-				return usagef("NAME is missing: name a plugin, or the path of its socket (plugpoll why NAME)")
+				return usagef("NAME is missing: name a plugin, a network, or the path of a socket or a configuration file (plugpoll why NAME)")
 			case len(args) > 1:
 				return usagef("unexpected argument %q: why takes one name or path", args[1])
 			case args[0] == "":
-				return usagef("NAME is empty: name a plugin, or the path of its socket")
+				return usagef("NAME is empty: name a plugin, a network, or the path of a socket or a configuration file")
 			}
 			return nil
 		},

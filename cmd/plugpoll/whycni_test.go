@@ -52,6 +52,19 @@ func stale(d *cniDir) *cniNode {
 	return n
 }
 
+// gone is a directory whose files have gone.
+func gone(d *cniDir) *cniNode {
+	d.write("10-a.conflist", goodList)
+	d.plugins(pluginReady, "bridge", "portmap")
+	n, s := d.follow()
+	d.comes(s, cni.Ready)
+	if err := os.Remove(filepath.Join(d.conf, "10-a.conflist")); err != nil {
+		d.t.Fatal(err)
+	}
+	d.comes(s, cni.NotReady)
+	return n
+}
+
 var cniScenes = []cniScene{
 	{cniReady, "mynet", []string{`10-a.conflist is a configuration file in the CNI directory of the default runtime handler; it has the network mynet with the plugins bridge, portmap\. `, `last read \S+ without an error .* ago. In use for .*: mynet`, `is ready. Nothing is to be done`}, ready},
 	{cniReady, "10-a", []string{`has the network mynet`}, ready},
@@ -59,6 +72,7 @@ var cniScenes = []cniScene{
 	{cniReady, "%s", []string{`is the CNI directory of the default runtime handler, which has been ready for .*; it holds 3 configuration files`}, ready},
 	{cniReady, "default", []string{`is the CNI directory of the default runtime handler`}, ready},
 	{cniReady, "portmap", []string{`portmap is a plugin of the network mynet, which is in use by the default runtime handler; it is looked for in \S+/bin, and is \S+/bin/portmap\.`}, ready},
+	{cniReady, "%s/../bin/portmap", []string{`^portmap is a plugin of the network mynet, which is in use`}, ready},
 	{cniReady, "kata", []string{`the runtime handler kata`}, func(d *cniDir) *cniNode {
 		d.cfg.Name = "kata"
 		return ready(d)
@@ -72,7 +86,7 @@ var cniScenes = []cniScene{
 	{cniIgnored, "%s/x/y.conf", []string{`in a subdirectory`, `call the subdirectory as the network`}, ready},
 	{cniIgnored, "x", []string{`A directory is no configuration file`}, ready},
 	{cniUnknown, "nix", []string{`No network, file, plugin or runtime handler .* is called nix`, `plugpoll cni status`}, ready},
-	{cniStale, "mynet", []string{`mynet is a network in use .*read from \S+/10-a.conflist, which does not have it any more`, `It is stale: .*10-a.conflist:4:\d+: .*comma`, `Mend \S+/10-a.conflist: .*remove the comma.*last good configuration stays in use`}, stale},
+	{cniStale, "mynet", []string{`mynet is a network that is in use by .*read from \S+/10-a.conflist, which does not have it any more`, `It is stale: .*10-a.conflist:4:\d+: .*comma`, `Mend \S+/10-a.conflist: .*remove the comma.*last good configuration stays in use`}, stale},
 	{cniStale, "other", []string{`It is not used: nothing of this directory is used: 10-a.conflist cannot be`, `Mend \S+/10-a.conflist`}, stale},
 	{cniBroken, "10-a", []string{`10-a.conflist:4:\d+: `, `pods can be set up and removed`}, stale},
 	{cniStale, "portmap", []string{`is a plugin of the network mynet`, `It is stale`}, stale},
@@ -88,12 +102,18 @@ var cniScenes = []cniScene{
 		}
 		return inState(cni.NotReady, "")(d)
 	}},
+	{cniEmpty, "mynet", []string{`mynet is a network that the default runtime handler keeps for pods that run; it was read from \S+/10-a.conflist, which does not have it any more`, `ago\. mynet is kept for pods that run\. It is not ready`}, gone},
+	{cniEmpty, "portmap", []string{`portmap is a plugin of the network mynet, which the default runtime handler keeps for pods that run; `}, gone},
 	{cniNoPinned, "20-b.conf", []string{`there is no network "there"; there are (mynet, other|other, mynet)`, `--cni-default-network`}, func(d *cniDir) *cniNode {
 		d.cfg.DefaultNetwork = "there"
 		return inState(cni.NotReady, pluginReady, "10-a.conflist", goodList, "20-b.conf", otherConf)(d)
 	}},
-	{cniMissing, "bridge", []string{`is a plugin of the network mynet`, `plugin "?bridge"?: it is in none of \S+/bin`, `--cni-bin-dir.*found by itself`}, inState(cni.NotReady, "", "10-a.conflist", goodList)},
+	{cniMissing, "bridge", []string{`is a plugin of the network mynet, which the default runtime handler has loaded;.* Loaded .* ago: mynet\. It is not ready`, `plugin "?bridge"?: it is in none of \S+/bin`, `--cni-bin-dir.*found by itself`}, inState(cni.NotReady, "", "10-a.conflist", goodList)},
 	{cniMissing, "10-a", []string{`is a configuration file`, `in none of`}, inState(cni.NotReady, "", "10-a.conflist", goodList)},
+	{cniNoIPAM, "bridge", []string{`The network is ready, but: IPAM plugin "host-local": it is in none of \S+/bin; install it in \S+/bin\. `, `Install it.*--cni-bin-dir.*each pod fails`}, inState(cni.Ready, pluginReady, "10-a.conflist", withIPAM)},
+	{cniNoIPAM, "host-local", []string{`^host-local is the IPAM plugin of the network mynet, `}, inState(cni.Ready, pluginReady, "10-a.conflist", withIPAM)},
+	{cniNoIPAM, "%s", []string{`is the CNI directory`}, inState(cni.Ready, pluginReady, "10-a.conflist", withIPAM)},
+	{cniNoIPAM, "portmap", []string{`it is in none of`}, inState(cni.Ready, pluginReady, "10-a.conflist", withIPAM)},
 	{cniStatus, "mynet", []string{`the agent is away`, `asked again by itself.*SIGHUP`}, inState(cni.NotReady, pluginFailing, "10-a.conflist", goodList)},
 	{cniLoading, "default", []string{`could never read`, `ask again in a second`}, func(d *cniDir) *cniNode {
 		s, err := cni.New(d.cfg)
@@ -102,7 +122,7 @@ var cniScenes = []cniScene{
 		}
 		return follow(d.t, newFake(func(v *cni.View) { *v = s.View() }))
 	}},
-	{cniUnreadable, "default", []string{`It is not ready: .*permission denied`, "run the daemon as root.*`namei -l "}, func(d *cniDir) *cniNode {
+	{cniUnreadable, "default", []string{`It is not ready: .*permission denied`, "run the daemon as root.*`namei -l \\S+`\\)\\.$"}, func(d *cniDir) *cniNode {
 		d.cfg.FS = closedFS{afero.NewOsFs(), d.conf}
 		return inState(cni.NotReady, "")(d)
 	}},
@@ -168,7 +188,7 @@ func TestWhyCNIViews(t *testing.T) {
 		{cniFailing, "default", "It is not ready: something else", pathFacts{}, func(v *cni.View) {
 			v.State, v.Ready, v.Message = cni.NotReady, false, cni.MessagePrefix+"something else"
 		}},
-		{cniUnreadable, "default", "The network is ready, but: list x: permission denied. .*run the daemon as root.*`namei -l /etc/cni/net.d`", pathFacts{}, func(v *cni.View) { v.ScanError = "list x: permission denied" }},
+		{cniUnreadable, "default", "The network is ready, but: list x: permission denied. .*run the daemon as root.*`namei -l /etc/cni/net.d`.*What was in use stays so meanwhile", pathFacts{}, func(v *cni.View) { v.ScanError = "list x: permission denied" }},
 		{cniUnreadable, "/etc/cni/net.d/b.conf", "cannot read the directory as a whole: list x: input/output error", pathFacts{}, func(v *cni.View) { v.ScanError = "list x: input/output error" }},
 		{cniEmpty, "default", "stale", pathFacts{}, func(v *cni.View) { v.State, v.Files, v.LastError = cni.Stale, nil, "there is nothing" }},
 		{notSeen, "/etc/cni/net.d/b.conf", "has not seen it there.*another filesystem", pathFacts{what: "file"}, func(*cni.View) {}},

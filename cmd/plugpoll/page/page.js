@@ -135,11 +135,25 @@
     return tr;
   }
 
-  function network(n) {
-    const p = element("p", "In use: ");
+  // What is of the networks; those whose files are gone are kept.
+  function networksAre(d) {
+    if (d.ready) return "In use: ";
+    const used = new Set(d.files.filter((f) => f.state === "used").map((f) => path(f, "path")));
+    return d.networks.some((n) => used.has(path(n, "file"))) ? "Loaded: " : "Kept for pods that run: ";
+  }
+
+  function network(n, are) {
+    const p = element("p", are);
     p.append(own(brief(n.name)), " as ", own(brief(n.interface)), ", plugins ", own(brief(n.plugins.map((x) => x.type).join(", "))));
-    for (const x of n.plugins) if (x.missing) p.append(element("small", plain(x.missing), "bad"));
+    for (const x of n.plugins) {
+      if (x.missing) p.append(element("small", plain(x.missing), "bad"));
+      if (x.ipam_missing) p.append(element("small", plain(x.ipam_missing), "warn"));
+    }
     return p;
+  }
+
+  function cniAttention(d) {
+    return d.state !== "ready" || d.scan_error || d.files.some((f) => f.state === "broken") || d.networks.some((n) => n.plugins.some((x) => x.ipam_missing));
   }
 
   // One CNI directory: its state, the networks in use, a verdict on each file.
@@ -151,7 +165,7 @@
     const error = d.message || d.last_error || d.scan_error;
     div.append(h);
     if (error) div.append(element("p", plain(error), d.ready ? "warn" : "bad"));
-    div.append(...d.networks.map(network));
+    div.append(...d.networks.map((n) => network(n, networksAre(d))));
     if (d.files.length) {
       const table = element("table"), head = element("tr");
       for (const title of ["File is", "File", "Network", "Plugins", "Why"]) {
@@ -193,8 +207,8 @@
     const phases = new Map();
     for (const s of view.sockets) phases.set(s.phase, (phases.get(s.phase) || 0) + 1);
     const attention = view.sockets.filter(needsAttention).length + view.roots.filter((r) => r.error || !r.last_good_scan).length +
-      (cni ? cni.directories.filter((d) => d.state !== "ready" || d.scan_error || d.files.some((f) => f.state === "broken")).length : 0);
-    const parts = [[...phases].map(([p, n]) => n + " " + plain(p)).join(", "), attention ? attention + " need attention" : ""];
+      (cni ? cni.directories.filter(cniAttention).length : 0);
+    const parts = [[...phases].map(([p, n]) => n + " " + plain(p)).join(", "), attention ? attention + (attention === 1 ? " needs" : " need") + " attention" : ""];
     $("counts").textContent = parts.filter(Boolean).join("; ");
     return phases;
   }
