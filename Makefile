@@ -55,8 +55,9 @@ cross: ## build and vet, tests too, for each system we support
 	done; done
 
 .PHONY: noinotify
+# One package at a time: several are hard on the tests that have a time to keep.
 noinotify: ## run the tests of register and cmd where no inotify instance can be had
-	go test -count=1 -exec '$(CURDIR)/.ci/noinotify.sh' ./register/... ./cmd/...
+	go test -p 1 -count=1 -exec '$(CURDIR)/.ci/noinotify.sh' ./register/... ./cmd/...
 
 # `go test -fuzz` takes one target of one package at a time.
 .PHONY: fuzz

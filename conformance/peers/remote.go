@@ -144,11 +144,11 @@ type far struct {
 
 func (f far) call(ctx context.Context, n note) error {
 	answer := make(chan order, 1)
-	f.remote.mu.Lock()
+	f.mu.Lock()
 	f.last++
 	n.What, n.Type, n.Seq = "call", f.pluginType, f.last
 	f.pending[n.Seq] = answer
-	f.remote.mu.Unlock()
+	f.mu.Unlock()
 	f.say(n)
 	select {
 	case o := <-answer:
