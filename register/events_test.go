@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/plugpoll/plugpoll/conformance/simfs"
+	"github.com/plugpoll/plugpoll/register/internal/stream"
 	"github.com/plugpoll/plugpoll/state"
 )
 
@@ -145,7 +146,7 @@ func TestSlowReader(t *testing.T) {
 		w.bind("a.sock", simfs.Plugin{})
 		w.run()
 		seq := w.m.Events(w.Context())
-		for range 3 * backlog {
+		for range 3 * stream.Backlog {
 			w.h.last(state.Report{})
 			w.pass(0) // else the last one alone counts
 		}
@@ -156,11 +157,11 @@ func TestSlowReader(t *testing.T) {
 		for e := range seq {
 			got = append(got, e)
 		}
-		if len(got) != backlog+2 || got[0].Kind != state.EventView || got[1].Kind != state.EventLost {
+		if len(got) != stream.Backlog+2 || got[0].Kind != state.EventView || got[1].Kind != state.EventLost {
 			w.Fatalf("got %d events, first %s and %s", len(got), got[0].Kind, got[1].Kind)
 		}
-		if all := 3*backlog + 2; got[1].Lost+backlog != all {
-			w.Errorf("got %d events and was told of %d lost, want %d in all", backlog, got[1].Lost, all)
+		if all := 3*stream.Backlog + 2; got[1].Lost+stream.Backlog != all {
+			w.Errorf("got %d events and was told of %d lost, want %d in all", stream.Backlog, got[1].Lost, all)
 		}
 		if last := got[len(got)-1]; last.Kind != state.EventDeregistered {
 			w.Errorf("the last event is %+v", last)

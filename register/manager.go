@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/plugpoll/plugpoll/register/internal/stream"
 	"github.com/plugpoll/plugpoll/scanner"
 	"github.com/plugpoll/plugpoll/state"
 )
@@ -31,7 +32,7 @@ type Manager struct {
 	mail     []any                  // inputs and requests for Run, in order
 	reports  map[state.EffectID]int // where in mail a Register's report is
 	conns    map[state.EffectID]*connection
-	readers  map[*subscription]struct{}
+	readers  map[*stream.Reader[state.Event]]struct{}
 	began    time.Time // when Run did; zero: it has not
 	running  bool
 	ended    bool
@@ -68,7 +69,7 @@ func NewManager(cfg Config) (*Manager, error) {
 		handlers: map[string]Handler{},
 		reports:  map[state.EffectID]int{},
 		conns:    map[state.EffectID]*connection{},
-		readers:  map[*subscription]struct{}{},
+		readers:  map[*stream.Reader[state.Event]]struct{}{},
 	}
 	m.dials.freed = m.wake
 	m.client = client{cfg, m.files, m.dials}
@@ -201,7 +202,7 @@ func (m *Manager) end() {
 	conns := m.conns
 	m.conns = nil
 	for s := range m.readers {
-		s.finish()
+		s.Finish()
 	}
 	m.mu.Unlock()
 	for _, conn := range conns {

@@ -110,7 +110,7 @@ func (l *loop) step(in state.Input) {
 	for _, e := range effects {
 		if e, ok := e.(state.Emit); ok {
 			for s := range l.readers {
-				s.publish(e.Event)
+				s.Publish(e.Event)
 			}
 		}
 	}

@@ -122,7 +122,7 @@ func (l *loop) step(in input) {
 			l.current.Store(&e.instance)
 		case emit:
 			for s := range l.readers {
-				s.publish(e.event)
+				s.Publish(e.event)
 			}
 		}
 	}

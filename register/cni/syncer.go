@@ -13,6 +13,7 @@ import (
 	gocni "github.com/containerd/go-cni"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/plugpoll/plugpoll/register/internal/stream"
 	"github.com/plugpoll/plugpoll/scanner"
 )
 
@@ -32,7 +33,7 @@ type Syncer struct {
 	mu      sync.Mutex // guards what follows; nothing is waited for under it
 	core    *core
 	mail    []any // inputs and requests for Run, in order
-	readers map[*subscription]struct{}
+	readers map[*stream.Reader[Event]]struct{}
 	running bool
 	ended   bool
 }
@@ -66,7 +67,7 @@ func New(cfg Config) (*Syncer, error) {
 		status:  askStatus,
 		make:    instance,
 		core:    newCore(cfg),
-		readers: map[*subscription]struct{}{},
+		readers: map[*stream.Reader[Event]]struct{}{},
 	}, nil
 }
 
@@ -176,7 +177,7 @@ func (s *Syncer) end() {
 	}
 	s.running, s.ended, s.mail = false, true, nil
 	for r := range s.readers {
-		r.finish()
+		r.Finish()
 	}
 }
 
