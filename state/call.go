@@ -275,7 +275,7 @@ func (c *Core) takeOver(s *socket, h *held) {
 	h.said.ack.toldAgain(h.said.ack)
 	s.tries, s.err, s.refused, s.spent, s.nextTry = 0, "", accepted, false, c.now
 	s.delays.reset()
-	s.lines.recovered()
+	s.lines.Recovered()
 	c.tried(s)
 	if h.said.conn == 0 {
 		c.suspect(s) // it ended while the handler was at work

@@ -26,8 +26,6 @@ const (
 	askAgain       = 10 * time.Minute       // R13
 	listenGrace    = 50 * time.Millisecond  // R10: how long after its first refusal a new instance is dialled again
 	stampReset     = 5 * time.Second        // R12: how often stamps alone may reset the backoff
-	repeatLine     = time.Hour              // O1
-	maxLines       = 8                      // O1: in repeatLine, about one socket or root
 	maxMessage     = 1024                   // R3, bytes
 	maxTypeShown   = 256                    // bytes of a plugin type in a message, so that there is room for what matters
 )

@@ -167,7 +167,7 @@ func (c *Core) recognized(s *socket, in Asked, conn EffectID, moved bool) {
 	h := s.registered
 	kind, level := EventAdopted, Debug
 	if !h.lost.IsZero() {
-		kind, level = EventReachable, s.lines.recovered()
+		kind, level = EventReachable, s.lines.Recovered()
 	}
 	c.hang(h.said)
 	said := &answer{generation: s.generation, info: in.Info, peer: in.Peer, conn: conn, asked: h.said.asked, since: c.now}

@@ -190,7 +190,7 @@ func (c *Core) failed(s *socket, cause string, conn EffectID, k EventKind, loud 
 	c.tried(s)
 	level := Debug
 	if s.entry.Stale == nil { // else its directory's line says enough
-		level = s.lines.level(c.now, s.err)
+		level = s.lines.Level(c.now, s.err)
 	}
 	c.emit(min(level, loud), s.event(k))
 }
@@ -214,7 +214,7 @@ func (c *Core) notified(in Notified) {
 	switch {
 	case in.Err == nil:
 		a.was, a.err, a.tries = AckYes, "", 0
-		s.ackLines.recovered()
+		s.ackLines.Recovered()
 		c.emit(Debug, s.event(EventAcknowledged))
 	case in.Failure == Unsupported:
 		a.was, a.err, a.tries = AckUnsupported, "", 0
@@ -223,6 +223,6 @@ func (c *Core) notified(in Notified) {
 		a.was, a.err = AckNo, scanner.Clean(in.Err.Error(), maxMessage)
 		a.tries++
 		a.next = c.now.Add(a.delays.next(c.random))
-		c.emit(s.ackLines.level(c.now, a.err), s.event(EventNotAcknowledged))
+		c.emit(s.ackLines.Level(c.now, a.err), s.event(EventNotAcknowledged))
 	}
 }

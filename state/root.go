@@ -20,7 +20,7 @@ type root struct {
 	started     time.Time // when the last scan did
 	ended, good time.Time
 	err         string
-	lines       lines
+	lines       Lines
 }
 
 // scanned takes a snapshot over: what it does not hold is gone (U1–U5 are the scanner's work).
@@ -126,14 +126,14 @@ func (c *Core) rootHealth(r *root, in Scanned) {
 	was := r.err
 	if in.Err == nil {
 		r.err, r.good = "", in.Ended
-		level := r.lines.recovered()
+		level := r.lines.Recovered()
 		if was != "" {
 			c.emit(level, Event{Kind: EventRootRecovered, Root: r.Path})
 		}
 		return
 	}
 	r.err = scanner.Clean(in.Err.Error(), maxMessage)
-	level := r.lines.level(c.now, r.err)
+	level := r.lines.Level(c.now, r.err)
 	if level > Debug || was != r.err {
 		c.emit(level, Event{Kind: EventRootFailing, Root: r.Path, Error: r.err})
 	}
@@ -148,41 +148,7 @@ func (r *root) view(now time.Time) RootView {
 		v.GoodScanAge = now.Sub(r.good).Seconds()
 	}
 	for _, i := range r.last.Ignored() {
-		names := make([]string, len(i.Examples))
-		for n, name := range i.Examples {
-			names[n] = scanner.Quote(name)
-		}
-		v.Ignored = append(v.Ignored, IgnoredView{Dir: i.Dir, DirBase64: scanner.Base64(i.Dir), Reason: i.Reason, Count: i.Count, Examples: names, Detail: i.Detail})
+		v.Ignored = append(v.Ignored, NewIgnoredView(i))
 	}
 	return v
-}
-
-// lines decides which failure deserves a line: the first, and each changed cause, once an hour (O1). Causes that take turns, or never are the same twice,
-// do not make it a line for each try. Its zero value has said nothing.
-type lines []line
-
-type line struct {
-	cause string
-	at    time.Time
-	past  bool // it recovered since
-}
-
-// recovered lets every cause be said again, within the bound, and returns how loud the recovery is: as long as its failure was said, it is too.
-func (l *lines) recovered() Level {
-	level := Debug
-	for i := range *l {
-		if !(*l)[i].past {
-			(*l)[i].past, level = true, Notice
-		}
-	}
-	return level
-}
-
-func (l *lines) level(now time.Time, cause string) Level {
-	*l = slices.DeleteFunc(*l, func(said line) bool { return now.Sub(said.at) >= repeatLine })
-	if len(*l) == maxLines || slices.ContainsFunc(*l, func(said line) bool { return said.cause == cause && !said.past }) {
-		return Debug
-	}
-	*l = append(*l, line{cause: cause, at: now})
-	return Warn
 }

@@ -100,8 +100,8 @@ type socket struct {
 	refusedOnce bool // and that was let pass
 	delays      delays
 	lastReset   time.Time // by stamps alone
-	lines       lines
-	ackLines    lines
+	lines       Lines
+	ackLines    Lines
 	untried     bool // Synced waits for it
 
 	phase Phase

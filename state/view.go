@@ -75,6 +75,15 @@ type IgnoredView struct {
 	Detail   string   `json:"detail,omitempty"`
 }
 
+// NewIgnoredView shows what a scan has ignored.
+func NewIgnoredView(i scanner.Ignored) IgnoredView {
+	names := make([]string, len(i.Examples))
+	for n, name := range i.Examples {
+		names[n] = scanner.Quote(name)
+	}
+	return IgnoredView{Dir: i.Dir, DirBase64: scanner.Base64(i.Dir), Reason: i.Reason, Count: i.Count, Examples: names, Detail: i.Detail}
+}
+
 // SocketView is one socket.
 type SocketView struct {
 	Path       string           `json:"path"`

@@ -13,6 +13,9 @@ const (
 	slack       = time.Second      // how much longer than its time an asking may take before it counts as one that hangs
 	buildLimit  = 10 * time.Second // how long making an instance may take before that counts as a failure
 	maxLine     = 1024             // bytes of an error's text
+	// The first pause after a failure, and the longest (CN10). A plugin whose STATUS fails at start mostly waits for its own daemon, which takes seconds.
+	firstDelay = time.Second
+	maxDelay   = 30 * time.Second
 )
 
 // core decides what a directory comes to, and when what is tried again. It has no I/O and no clock, and is not safe for concurrent use.
@@ -35,7 +38,7 @@ type core struct {
 	buildBy          time.Time
 	buildID          uint64
 	buildAt          time.Time
-	buildDelays      delays
+	buildDelays      state.Delays
 
 	// good is what is in use; nil: nothing was yet. retired says that its files have been gone for long enough (CN8).
 	good    *applied
@@ -45,7 +48,7 @@ type core struct {
 	health   health
 	promised uint64
 
-	lines struct{ conf, empty, plugins, status, scan lines }
+	lines struct{ conf, empty, plugins, status, scan state.Lines }
 
 	state     State
 	since     time.Time
@@ -131,8 +134,8 @@ func (c *core) due() {
 
 // retry makes what has failed due now.
 func (c *core) retry() {
-	c.health.delays.reset()
-	c.buildDelays.reset()
+	c.health.delays.Reset()
+	c.buildDelays.Reset()
 	if !c.buildAt.IsZero() {
 		c.buildAt = c.now
 	}

@@ -173,58 +173,17 @@ func TestViewIsKept(t *testing.T) {
 
 // CN10: the pauses are those of the contract, for ever.
 func TestDelays(t *testing.T) {
-	var d delays
+	var d state.Delays
 	random := rand.New(rand.NewPCG(1, 0))
 	for i := range 1000 {
 		want := min(maxDelay, firstDelay<<min(i, 10))
-		if got := d.next(random); got < want*8/10 || got > min(maxDelay, want*12/10) {
+		if got := d.Next(random, firstDelay, maxDelay); got < want*8/10 || got > min(maxDelay, want*12/10) {
 			t.Fatalf("pause %d is %v, want about %v", i, got, want)
 		}
 	}
-	d.reset()
-	if got := d.next(random); got > firstDelay*12/10 {
+	d.Reset()
+	if got := d.Next(random, firstDelay, maxDelay); got > firstDelay*12/10 {
 		t.Errorf("after reset it is %v", got)
-	}
-}
-
-// O1, as a table: a failure is said once, each new cause too, again after an hour or a recovery, never more than eight times an hour.
-func TestLineLevels(t *testing.T) {
-	var l lines
-	now := day
-	for i, step := range []struct {
-		after time.Duration
-		cause string // empty: it recovers
-		want  state.Level
-	}{
-		{0, "", state.Debug},
-		{0, "a", state.Warn},
-		{time.Minute, "a", state.Debug},
-		{time.Minute, "b", state.Warn},
-		{time.Minute, "a", state.Debug},
-		{time.Minute, "", state.Notice},
-		{time.Minute, "", state.Debug},
-		{time.Minute, "a", state.Warn},
-		{time.Hour, "a", state.Warn},
-		{0, "c", state.Warn},
-		{0, "d", state.Warn},
-		{0, "e", state.Warn},
-		{0, "f", state.Warn},
-		{0, "g", state.Warn},
-		{0, "h", state.Warn},
-		{0, "i", state.Warn},
-		{0, "j", state.Debug},
-		{0, "", state.Notice},
-		{0, "k", state.Debug},
-		{0, "", state.Debug},
-	} {
-		now = now.Add(step.after)
-		say := l.level
-		if step.cause == "" {
-			say = func(time.Time, string) state.Level { return l.recovered() }
-		}
-		if got := say(now, step.cause); got != step.want {
-			t.Errorf("step %d (%q): level %d, want %d", i, step.cause, got, step.want)
-		}
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 func (c *core) decide(seen picture) {
 	c.polls.decided, c.set = seen, c.polls.seen
 	c.wanted, c.buildAt = nil, time.Time{}
-	c.buildDelays.reset()
+	c.buildDelays.Reset()
 	switch {
 	case c.set.err != nil:
 		c.reject(c.set.err)
@@ -41,7 +41,7 @@ func (c *core) decide(seen picture) {
 // reject notes why what is there cannot be used. The last good set stays in use (CN7).
 func (c *core) reject(err *ConfError) {
 	c.emptySince, c.empty, c.conf = time.Time{}, "", err
-	c.emit(c.lines.conf.level(c.now, err.Error()), Event{Kind: EventRejected, Revision: c.set.revision, Error: scanner.Clean(err.Error(), maxLine), Conf: err, NextRetry: c.buildAt})
+	c.emit(c.lines.conf.Level(c.now, err.Error()), Event{Kind: EventRejected, Revision: c.set.revision, Error: scanner.Clean(err.Error(), maxLine), Conf: err, NextRetry: c.buildAt})
 }
 
 // emptied notes that there is nothing. What is in use stays so for the grace, and as the instance that removes pods for ever (CN8).
@@ -54,7 +54,7 @@ func (c *core) emptied(absent string) {
 		c.emptySince = c.now
 	}
 	c.retire()
-	level := c.lines.empty.level(c.now, c.empty)
+	level := c.lines.empty.Level(c.now, c.empty)
 	switch {
 	case c.good == nil && c.polls.err != "":
 		level = state.Debug // it was said that the directory cannot be read
@@ -111,7 +111,7 @@ func (c *core) accepted() {
 }
 
 func (c *core) repairedLevel() state.Level {
-	return max(c.lines.conf.recovered(), c.lines.empty.recovered())
+	return max(c.lines.conf.Recovered(), c.lines.empty.Recovered())
 }
 
 func sameNetwork(a, b network) bool {
@@ -158,7 +158,7 @@ func (c *core) built(in built) {
 	case c.wanted != set: // the files have changed since
 		c.startBuild()
 	case in.err != nil:
-		c.buildAt = c.now.Add(c.buildDelays.next(c.random))
+		c.buildAt = c.now.Add(c.buildDelays.Next(c.random, firstDelay, maxDelay))
 		c.noInstance(scanner.Clean(in.err.Error(), maxLine))
 	default:
 		c.wanted = nil

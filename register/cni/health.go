@@ -23,7 +23,7 @@ type health struct {
 	text        string // of err
 	tries       int
 	asked       time.Time // when the last answer came
-	delays      delays
+	delays      state.Delays
 
 	// round is the looking and asking that runs; there is one at a time. again says that another one is wanted after it.
 	round   *round
@@ -98,7 +98,7 @@ func (c *core) found(in found) {
 	case len(in.missing) > 0:
 		h.known = true
 		h.err, h.text, h.tries = nil, "", 0 // it could not be asked
-		level := c.lines.plugins.level(c.now, h.missingText)
+		level := c.lines.plugins.Level(c.now, h.missingText)
 		if was != h.missingText || level > state.Debug {
 			c.emit(level, Event{Kind: EventPluginsMissing, Error: h.missingText, Network: c.good.name()})
 		}
@@ -106,7 +106,7 @@ func (c *core) found(in found) {
 		return
 	case was != "":
 		h.known = false // until it has answered
-		c.emit(c.lines.plugins.recovered(), Event{Kind: EventPluginsFound, Network: c.good.name()})
+		c.emit(c.lines.plugins.Recovered(), Event{Kind: EventPluginsFound, Network: c.good.name()})
 	}
 	*r = round{id: r.id, generation: r.generation, began: c.now, asking: true}
 	c.version++
@@ -123,7 +123,7 @@ func (c *core) told(in told) {
 	c.verdict(in.err)
 	switch {
 	case in.err != nil:
-		h.roundAt = c.now.Add(h.delays.next(c.random))
+		h.roundAt = c.now.Add(h.delays.Next(c.random, firstDelay, maxDelay))
 	case c.cfg.StatusInterval > 0:
 		h.roundAt = c.now.Add(c.cfg.StatusInterval)
 	}
@@ -144,8 +144,8 @@ func (c *core) verdict(err error) {
 	}
 	failed := h.err != nil
 	h.err, h.text, h.tries = nil, "", 0
-	h.delays.reset()
-	level := c.lines.status.recovered()
+	h.delays.Reset()
+	level := c.lines.status.Recovered()
 	if failed {
 		c.emit(level, Event{Kind: EventStatusOK, Network: c.good.name()})
 	}
@@ -153,7 +153,7 @@ func (c *core) verdict(err error) {
 
 func (c *core) statusFailing() {
 	h := &c.health
-	level := c.lines.status.level(c.now, h.text)
+	level := c.lines.status.Level(c.now, h.text)
 	if level > state.Debug || h.tries == 1 {
 		c.emit(level, Event{Kind: EventStatusFailing, Error: h.text, Network: c.good.name(), NextRetry: h.roundAt})
 	}

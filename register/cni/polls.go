@@ -100,11 +100,11 @@ func (c *core) scanHealth(failed error, doubt bool) {
 		return
 	case failed == nil:
 		p.err = ""
-		c.emit(c.lines.scan.recovered(), Event{Kind: EventScanRecovered})
+		c.emit(c.lines.scan.Recovered(), Event{Kind: EventScanRecovered})
 		return
 	}
 	p.err = scanner.Clean(failed.Error(), maxLine)
-	level := c.lines.scan.level(c.now, p.err)
+	level := c.lines.scan.Level(c.now, p.err)
 	if level > state.Debug || was != p.err {
 		e := Event{Kind: EventScanFailing, Error: p.err}
 		if doubt && !c.retired {

@@ -174,7 +174,7 @@ func (c *core) draw() *View {
 		}
 	}
 	for _, i := range p.ignored {
-		v.Ignored = append(v.Ignored, ignoredView(i))
+		v.Ignored = append(v.Ignored, state.NewIgnoredView(i))
 	}
 	return v
 }
@@ -192,12 +192,4 @@ func (c *core) network(i int, n network, missing map[string]string) NetworkView 
 		})
 	}
 	return v
-}
-
-func ignoredView(i scanner.Ignored) state.IgnoredView {
-	names := make([]string, len(i.Examples))
-	for n, name := range i.Examples {
-		names[n] = scanner.Quote(name)
-	}
-	return state.IgnoredView{Dir: i.Dir, DirBase64: scanner.Base64(i.Dir), Reason: i.Reason, Count: i.Count, Examples: names, Detail: i.Detail}
 }
